@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# Names the targets; each part's build.mk says how that part is made.
+#   make V=1                       show the commands
+#   make SAN=address,undefined     build with sanitizers, in a directory of its own
+#   make install DESTDIR= PREFIX=  the usual meaning
+
+include packaging/META
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
+BINDIR ?= $(PREFIX)/bin
+CXX ?= g++
+CXXFLAGS ?= -O2 -g
+SAN ?=
+V ?= 0
+
+comma := ,
+B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+Q := $(if $(filter 1,$(V)),,@)
+say = $(if $(filter 1,$(V)),@:,@printf '  %-8s%s\n' '$(1)' '$(2)')
+
+override CPPFLAGS += -Iinclude -I. -D_GNU_SOURCE
+override CXXFLAGS += -std=c++17 -fPIC -fvisibility=hidden -pthread \
+	-Wall -Wextra -Wshadow -Wformat=2 $(if $(WERROR),-Werror)
+override LDFLAGS += -pthread
+ifneq ($(SAN),)
+override CXXFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+override LDFLAGS += -fsanitize=$(SAN)
+else
+override LDFLAGS += -Wl,-z,defs
+endif
+
+# What the parts add to: files that a target builds.
+LIBS :=
+PROVIDERS :=
+TOOLS :=
+# Programs and scripts that `make check` runs; programs it only builds.
+TESTS :=
+TEST_SCRIPTS :=
+TEST_HELPERS :=
+
+# An object per source; all are made alike, so any of them may go into a shared library.
+objs = $(patsubst %.cc,$(B)/obj/%.o,$(1))
+
+# $(call shlib,FILE,SONAME,MAP,OBJECTS,LIBRARIES): a shared library with its version script.
+# The C++ run-time is linked in and hidden: whoever loads the library must not meet it.
+define shlib
+	$(call say,LD,$(1))
+	@mkdir -p $(dir $(1))
+	$(Q)$(CXX) -shared -o $(1) -Wl,-soname,$(2) -Wl,--version-script=$(3) \
+		-static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL \
+		$(LDFLAGS) $(4) $(5)
+endef
+
+# $(call prog,FILE,OBJECTS,LIBRARIES)
+define prog
+	$(call say,LD,$(1))
+	@mkdir -p $(dir $(1))
+	$(Q)$(CXX) -o $(1) $(LDFLAGS) $(2) $(3)
+endef
+
+.DEFAULT_GOAL := all
+all: lib providers tools kmod
+
+include $(wildcard lib/*/build.mk providers/*/build.mk kmod/build.mk udev/build.mk tests/build.mk \
+	packaging/build.mk)
+
+lib: $(LIBS)
+providers: $(PROVIDERS)
+tools: $(TOOLS)
+tests: $(TESTS) $(TEST_HELPERS)
+
+$(B)/obj/%.o: %.cc
+	$(call say,CXX,$<)
+	@mkdir -p $(dir $@)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CXXFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) \
+		-MMD -MP -c -o $@ $<
+
+-include $(shell [ -d $(B)/obj ] && find $(B)/obj -name '*.d')
+
+clean:
+	rm -rf build
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## all         libraries, extension drivers and tools (the default)
+## lib         libibv_extend and libnda
+## providers   the extension drivers
+## tools       nda-perf
+## tests       builds the tests
+## kmod        the kernel modules
+## check       installs what is missing (apt or dnf), builds, runs the tests
+## demo        installs what is missing, builds, runs the main job on real files
+## lint        runs the style and static checks
+## bench       runs the benchmarks, counts instructions
+## deps        installs what building and testing need
+## deb         builds the Debian packages
+## install     installs under DESTDIR and PREFIX
+## clean       removes build/
+
+.PHONY: all lib providers tools tests kmod check lint bench demo deps deb install clean help
+.DELETE_ON_ERROR:
