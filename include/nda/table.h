@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The published table: what a kernel receives, one address in NPU memory. Layouts only.
+ *
+ *   struct nda_table        header and heap
+ *   struct nda_queue[]      n_cores * n_pes, index core * n_pes + pe, NDA_QUEUE_STRIDE
+ * apart
+ *
+ * A queue has immutable lines, written once by the host, and one cache line of mutable
+ * state that only its owning core writes while a kernel runs. All multi-byte fields are in
+ * native order.
+ */
+#ifndef NDA_TABLE_H
+#define NDA_TABLE_H
+
+#include <stdint.h>
+
+#define NDA_TABLE_MAGIC 0x3141444eu /* "NDA1" in memory */
+#define NDA_TABLE_VERSION 1u
+#define NDA_QUEUE_STRIDE 256u
+#define NDA_CACHE_LINE 64u
+
+enum nda_format {
+	NDA_FORMAT_NONE = 0,
+	NDA_FORMAT_HNS1825 = 1,
+};
+
+struct nda_table {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t size_bytes; /* of everything at this address */
+	uint32_t my_pe;
+	uint32_t n_pes;
+	uint32_t n_cores; /* queue owners */
+	uint32_t format;  /* enum nda_format */
+	uint64_t heap_base;
+	uint64_t heap_bytes;
+	uint64_t queues_offset; /* of the first queue, from the table's address; 64-byte
+				   aligned */
+	uint32_t cycles_per_us; /* of the core's cycle counter */
+	uint32_t device_timeout_us;
+	uint32_t reserved[16];
+};
+
+/* What the hardware said when a queue went into error. */
+struct nda_queue_error {
+	uint32_t status;    /* enum nda_status */
+	uint8_t raw_status; /* of the format: hns1825: syndrome */
+	uint8_t raw_vendor; /* hns1825: the byte beside it */
+	uint16_t wqe_index; /* the hardware's counter of the failed WQE */
+};
+
+/* The mutable line. Indices are free-running u32. */
+struct nda_queue_state {
+	uint32_t head;       /* @0 next WQE to post; compatibility views point here */
+	uint32_t limit;      /* @4 head == limit: the fast path must ask the slow one */
+	uint64_t next_slot;  /* @8 address of the slot of head */
+	uint64_t next_word0; /* @16 first word of the WQE at head */
+	uint64_t doorbell;   /* @24 value for a head of the same high byte */
+	uint32_t tail;       /* @32 WQEs known to be done; views point here */
+	uint32_t cq_ci;      /* @36 CQEs consumed; views point here */
+	uint32_t rung;       /* @40 head at the last doorbell */
+	uint32_t signalled;  /* @44 index after the last WQE that asked for a completion */
+	struct nda_queue_error error; /* @48 sticky */
+	uint32_t signal_bits; /* @56 what a WQE that is posted now ors in to ask for one */
+	uint8_t next_marker;  /* @60 hns1825: first byte that the slot after head gets */
+	uint8_t lent;         /* @61 non-zero while a view owns the queue */
+	uint16_t reserved;
+};
+
+struct nda_queue {
+	/* Immutable, used by every operation. */
+	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
+	uint64_t key_words[2]; /* @8 keys in the format's own order, see nda/hw */
+	uint64_t sq_record;    /* @24 address of the SQ doorbell record */
+	uint64_t sq_doorbell;  /* @32 address of the doorbell register */
+	uint64_t sq_base;      /* @40 */
+	uint64_t cq_base;      /* @48 */
+	uint64_t cq_record;    /* @56 address of the CQ consumer record */
+	/* Immutable, used when something has to be worked out. */
+	uint64_t doorbell_template; /* @64 */
+	uint32_t qpn;               /* @72 */
+	uint32_t cqn;               /* @76 */
+	uint32_t rkey;              /* @80 of the peer's heap */
+	uint32_t lkey;              /* @84 of the own heap */
+	uint32_t signal_every;      /* @88 */
+	uint32_t sq_depth;          /* @92 power of two */
+	uint32_t cq_depth;          /* @96 entries of the ring, power of two */
+	uint32_t cqe_stride;        /* @100 bytes */
+	uint64_t scratch_local;     /* @104 8 bytes of own heap that only this queue uses */
+	uint64_t scratch_remote; /* @112 8 bytes of the peer's heap that may always be read
+				  */
+	uint32_t valid;          /* @120 0: no such queue (own PE) */
+	uint32_t reserved0;      /* @124 */
+	struct nda_queue_state state; /* @128 */
+	uint8_t reserved[64];         /* @192 */
+};
+
+/* A registered range as device calls take it: local or remote, for one PE's NIC. */
+struct nda_region {
+	uint64_t addr;
+	uint64_t size_bytes;
+	uint32_t key; /* lkey of an own region, rkey of a peer's */
+	uint32_t pe;  /* owner */
+};
+
+#endif
