@@ -11,6 +11,8 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
+# Where programs look for the libraries: right in build/ and under PREFIX. Packages set it empty.
+RPATH ?= $$ORIGIN/../lib
 CXX ?= g++
 CXXFLAGS ?= -O2 -g
 SAN ?=
@@ -40,6 +42,8 @@ TOOLS :=
 TESTS :=
 TEST_SCRIPTS :=
 TEST_HELPERS :=
+# Programs that `make fuzz` runs.
+FUZZERS :=
 
 # An object per source; all are made alike, so any of them may go into a shared library.
 objs = $(patsubst %.cc,$(B)/obj/%.o,$(1))
@@ -94,6 +98,7 @@ help:
 ## kmod        the kernel modules
 ## check       installs what is missing (apt or dnf), builds, runs the tests
 ## demo        installs what is missing, builds, runs the main job on real files
+## fuzz        runs each fuzz target for FUZZ_SECONDS (default 20)
 ## lint        runs the style and static checks
 ## bench       runs the benchmarks, counts instructions
 ## deps        installs what building and testing need
@@ -101,5 +106,5 @@ help:
 ## install     installs under DESTDIR and PREFIX
 ## clean       removes build/
 
-.PHONY: all lib providers tools tests kmod check lint bench demo deps deb install clean help
+.PHONY: all lib providers tools tests kmod check fuzz lint bench demo deps deb install clean help
 .DELETE_ON_ERROR:

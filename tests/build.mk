@@ -10,10 +10,34 @@ $(B)/tests/$(1): $(call objs,tests/unit/$(1).cc) $(2)
 	$$(call prog,$$@,$$(filter %.o %.a,$$^),$(3) $(GTEST))
 endef
 
+# $(call fuzz_target,NAME,SOURCES): build/fuzz/NAME from tests/fuzz/NAME.cc and sources of the
+# library, all compiled by clang for libFuzzer. A corpus to start from: tests/data/fuzz/NAME/.
+FUZZ_SECONDS ?= 20
+define fuzz_target
+FUZZERS += $(B)/fuzz/$(1)
+$(B)/fuzz/$(1): tests/fuzz/$(1).cc $(2) $(wildcard include/*.h include/*/*.h include/*/*/*.h lib/*/*.h)
+	$$(call say,FUZZCXX,$$@)
+	@mkdir -p $$(dir $$@)
+	$$(Q)clang++ $$(CPPFLAGS) -std=c++17 -pthread -O1 -g -Wall -Wextra -o $$@ \
+		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		$$(filter %.cc,$$^)
+endef
+
 include $(wildcard tests/*/*.mk)
 
 # The libraries under test stay where they were built.
 check-run: lib providers tools tests
 	@tests/run.sh $(B) $(TESTS) $(TEST_SCRIPTS)
 
-.PHONY: check-run
+# Each target for FUZZ_SECONDS, from its corpus; what it finds on the way stays in build/.
+fuzz: $(FUZZERS)
+	@tests/fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
+
+$(FUZZERS): | need-fuzz
+need-%:
+	@packaging/deps --need $*
+
+lint: need-lint
+	@LINT_CPPFLAGS='$(CPPFLAGS)' LINT_CXXFLAGS='$(filter-out -Werror,$(CXXFLAGS))' tests/lint.sh
+
+.PHONY: check-run fuzz lint

@@ -29,6 +29,10 @@ for program in "$@"; do
 		f=$(count '^[0-9]* passed, \([0-9]*\) failed, [0-9]* skipped$')
 		s=$(count '^[0-9]* passed, [0-9]* failed, \([0-9]*\) skipped$')
 	fi
+	if [ "$status" -eq 0 ] && [ $((p + f + s)) -eq 0 ]; then
+		echo "$program: ended well, but tells of no test" >>"$log"
+		f=1
+	fi
 	# A crash or a time-out may leave no count, or a good one: it fails all the same.
 	if [ "$status" -ne 0 ] && [ "$f" -eq 0 ]; then
 		f=1

@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# lint.sh [CHECK...]: the style and static checks, all of them by default. Each prints what
+# it found; the exit status is 1 if any found something. `make lint` passes the build's own
+# flags in LINT_CPPFLAGS and LINT_CXXFLAGS. Only files that git knows, or would add, count.
+
+cpp=${LINT_CPPFLAGS:--Iinclude -I. -D_GNU_SOURCE}
+cxx=${LINT_CXXFLAGS:--std=c++17 -pthread -Wall -Wextra -Wshadow -Wformat=2}
+jobs=$(nproc)
+
+files() # files PATTERN...: names, one a line, of what is in the tree now
+{
+	git ls-files --cached --others --exclude-standard -- "$@" | while read -r file; do
+		[ ! -f "$file" ] || echo "$file"
+	done | sort -u
+}
+
+each() # each PROGRAM...: runs it once per name on stdin, in parallel
+{
+	xargs -r -n 1 -P "$jobs" "$@"
+}
+
+check_format()
+{
+	# shellcheck disable=SC2016
+	files '*.c' '*.cc' '*.h' | each sh -c 'clang-format "$1" | cmp -s "$1" - ||
+		{ echo "$1: differs from what clang-format makes of it"; exit 1; }' format
+}
+
+# clang-tidy compiles as clang does, so this is the thread-safety analysis too.
+check_tidy()
+{
+	# shellcheck disable=SC2016
+	files 'lib/*.cc' 'providers/*.cc' | NDA_FLAGS="$cpp $cxx -Wthread-safety" each sh -c '
+		out=$(clang-tidy --quiet "$1" -- $NDA_FLAGS 2>/dev/null) && exit 0
+		echo "$out"
+		echo "$1: clang-tidy found the above"
+		exit 1' tidy
+}
+
+check_warnings()
+{
+	# shellcheck disable=SC2086
+	files 'lib/*.cc' 'providers/*.cc' | each g++ $cpp $cxx -Werror -fsyntax-only
+}
+
+# Each public header by itself; those of the device side are C++ alone.
+check_headers()
+{
+	# shellcheck disable=SC2086
+	files 'include/*.h' ':!include/nda/aiv' ':!include/nda/hw' |
+		each gcc $cpp -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c &&
+	files 'include/*.h' |
+		each g++ $cpp -std=c++17 -pedantic -Wall -Wextra -Wno-pragma-once-outside-header \
+			-Werror -fsyntax-only -x c++
+}
+
+check_shell()
+{
+	# Scripts have a shebang; the .sh files among them may be sourced.
+	{
+		files '*.sh'
+		files | xargs -r grep -lE '^#!.*[/ ](ba)?sh( |$)'
+	} | sort -u | xargs -r shellcheck -x
+}
+
+check_python()
+{
+	files '*.py' | xargs -r -n 1 python3 -c 'import ast, sys
+name = sys.argv[1]
+ast.parse(open(name).read(), name)'
+}
+
+# The licence is in the first two lines (a script has its interpreter first). Data and
+# files of a foreign format cannot hold it.
+check_spdx()
+{
+	found=0
+	for file in $(files ':!COPYING.*' ':!*.json' ':!*.md' ':!packaging/debian' ':!tests/data' \
+		':!.gitignore'); do
+		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0' && continue
+		echo "$file: no SPDX-License-Identifier in its first two lines"
+		found=1
+	done
+	return $found
+}
+
+check_whitespace()
+{
+	found=0
+	for file in $(files ':!COPYING.*' ':!tests/data'); do
+		if grep -nHE '[[:blank:]]+$' "$file"; then found=1; fi
+		[ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at its end"; found=1; }
+	done
+	return $found
+}
+
+# Nothing may depend on, or tell of, the machine it was written on.
+check_paths()
+{
+	! files ':!tests/lint.sh' | xargs grep -nHE '(^|[^[:alnum:]_.-])/(home|root|work|Users)/[[:alnum:]]'
+}
+
+# The versions in packaging/META are those of the headers.
+check_versions()
+{
+	# shellcheck source=packaging/META
+	. ./packaging/META
+	want=$(echo "$IBV_EXTEND_VERSION" | tr . ' ')
+	# shellcheck disable=SC2086
+	have=$(echo MAJOR MINOR PATCH | sed 's/[A-Z]*/IBV_EXTEND_VERSION_&/g' |
+		g++ $cpp -E -P -include ibv_extend.h -x c++ - 2>/dev/null | tail -n 1)
+	[ "$want" = "$have" ] && return
+	echo "ibv_extend.h has version '$have', packaging/META '$want'"
+	return 1
+}
+
+[ $# -gt 0 ] || set -- format headers spdx whitespace paths versions shell python warnings tidy
+failed=
+for check in "$@"; do
+	begin=$(date +%s)
+	"check_$check"
+	status=$?
+	[ $status -eq 0 ] || failed="$failed $check"
+	printf '  %-8s%s: %s (%d s)\n' LINT "$check" \
+		"$([ $status -eq 0 ] && echo clean || echo FAILED)" $(($(date +%s) - begin))
+done
+[ -z "$failed" ] || { echo "lint: failed:$failed"; exit 1; }
