@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * What every function of nda/hw and nda/aiv carries. These headers compile for the host
+ * and, from the same source, for an Ascend vector core, whose compiler needs an attribute
+ * on each function that may be called there. They are freestanding: stdint.h and stddef.h,
+ * no static data, virtual functions, exceptions, run-time types or recursion.
+ */
+#ifndef NDA_HW_DEFS_H
+#define NDA_HW_DEFS_H
+
+#if defined(__NPU_ARCH__)
+/* The Ascend compiler: written out, as the spelling __aicore__ comes from a header of its
+ * own. Never compiled here: the compiler is not at hand where nda is tested. */
+#define NDA_DEV __attribute__((always_inline)) inline[aicore]
+#define NDA_DEV_SLOW inline[aicore]
+#else
+#define NDA_DEV inline
+/* Out of line, and seen by the caller as an ordinary call: what a slow path does must not
+ * cost the fast path a register. */
+#if defined(__clang__)
+#define NDA_DEV_SLOW inline __attribute__((noinline, cold))
+#else
+#define NDA_DEV_SLOW inline __attribute__((noinline, cold, noipa))
+#endif
+#endif
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "nda: NPU, NIC and host are little-endian"
+#endif
+
+#endif
