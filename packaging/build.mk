@@ -24,7 +24,7 @@ install: install-lib install-headers install-providers install-tools
 install-lib: lib
 	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	cp -P --preserve=mode,timestamps $(LIBS) $(DESTDIR)$(LIBDIR)
-	for file in $(PKGCONFIG); do \
+	for file in $(wildcard lib/*/*.pc.in); do \
 		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
 		    -e 's|@NDA_VERSION@|$(NDA_VERSION)|; s|@IBV_EXTEND_VERSION@|$(IBV_EXTEND_VERSION)|' \
 			$$file >$(DESTDIR)$(LIBDIR)/pkgconfig/$$(basename $$file .in) || exit 1; \
