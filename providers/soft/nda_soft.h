@@ -51,8 +51,8 @@ struct nda_soft_api {
 	int (*set_session)(const uint8_t session[NDA_SOFT_SESSION_BYTES]);
 
 	struct nda_soft_npu *(*npu_open)(const struct nda_soft_npu_attr *attr);
-	int (*npu_close)(
-		struct nda_soft_npu *npu); /* -EBUSY while a queue or an MR uses it */
+	int (*npu_close)(struct nda_soft_npu *npu); /* -EBUSY while a queue, an MR or a
+						     * doorbell uses it, or a kernel runs */
 	int (*npu_alloc)(struct nda_soft_npu *npu, uint64_t size, uint64_t *addr);
 	int (*npu_free)(struct nda_soft_npu *npu, uint64_t addr);
 	int (*npu_write)(
@@ -75,6 +75,10 @@ struct nda_soft_api {
 	/* One pass of the NIC engine; > 0 if it did work, 0 if idle or another thread is in
 	 * it. */
 	int (*npu_step)(struct nda_soft_npu *npu);
+	/* Breaches of the queue format's rules that the NIC models of this NPU have met (a
+	 * WQE not yet valid at fetch, a doorbell that contradicts its record, ...), since
+	 * it was opened. 0 is what a correct data plane leaves. */
+	int (*npu_violations)(struct nda_soft_npu *npu, uint64_t *count);
 
 	struct ibv_context *(*nic_open)(const struct nda_soft_nic_attr *attr);
 	int (*nic_close)(
@@ -93,6 +97,10 @@ struct nda_soft_api {
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init_attr);
+	/* For tests of index wrap: where the free-running indices of the QP's SQ and send
+	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ has never been
+	 * used. */
+	int (*qp_seek)(struct ibv_qp *qp, uint32_t sq_index, uint32_t cq_index);
 	/* -EAGAIN when none is pending. */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 };
