@@ -18,29 +18,68 @@ check:
 	@$(MAKE) --no-print-directory $(JOBS) all tests
 	@$(MAKE) --no-print-directory check-run
 
+# What is installed; a package of one part names only its own. Archives stay in build/.
+HEADERS = $(patsubst include/%,%,$(sort $(shell find include -name '*.h')))
+PCFILES = $(wildcard lib/*/*.pc.in)
+
 install: install-lib install-headers install-providers install-tools
 
-# The files as they are, links as links.
+# $(call install_shared,NAMES): each name, the links it goes through, and the file at the end.
+define install_shared
+	@mkdir -p $(DESTDIR)$(LIBDIR)
+	$(Q)for name in $(1); do \
+		cp -P --preserve=mode $$name $(DESTDIR)$(LIBDIR)/ || exit 1; \
+		while [ -L $$name ]; do \
+			name=$$(dirname $$name)/$$(readlink $$name); \
+			cp -P --preserve=mode $$name $(DESTDIR)$(LIBDIR)/ || exit 1; \
+		done; \
+	done
+endef
+
+FILLED = PREFIX LIBDIR INCLUDEDIR NDA_VERSION IBV_EXTEND_VERSION
+fill_in = sed $(foreach name,$(FILLED),-e 's|@$(name)@|$($(name))|g')
+
 install-lib: lib
+	$(call install_shared,$(filter %.so,$(LIBS)))
 	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
-	cp -P --preserve=mode,timestamps $(LIBS) $(DESTDIR)$(LIBDIR)
-	for file in $(wildcard lib/*/*.pc.in); do \
-		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|' \
-		    -e 's|@NDA_VERSION@|$(NDA_VERSION)|; s|@IBV_EXTEND_VERSION@|$(IBV_EXTEND_VERSION)|' \
-			$$file >$(DESTDIR)$(LIBDIR)/pkgconfig/$$(basename $$file .in) || exit 1; \
+	$(Q)for file in $(PCFILES); do \
+		$(fill_in) $$file >$(DESTDIR)$(LIBDIR)/pkgconfig/$$(basename $$file .in) || exit 1; \
 	done
 
 install-headers:
-	for file in $$(cd include && find . -name '*.h'); do \
+	$(Q)for file in $(HEADERS); do \
 		install -D -m 644 include/$$file $(DESTDIR)$(INCLUDEDIR)/$$file || exit 1; \
 	done
 
 install-providers: providers
-	@mkdir -p $(DESTDIR)$(LIBDIR)
-	cp -P --preserve=mode,timestamps $(PROVIDERS) $(DESTDIR)$(LIBDIR)
+	$(call install_shared,$(filter %.so,$(PROVIDERS)))
 
 install-tools: tools
 	@mkdir -p $(DESTDIR)$(BINDIR)
-	cp -P --preserve=mode,timestamps $(TOOLS) $(DESTDIR)$(BINDIR)
+	$(Q)$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/)
 
-.PHONY: demo check deps install install-lib install-headers install-providers install-tools
+# dpkg wants debian/ at the root: a copy of the tree with it in place. The date is the last
+# commit's, so that the same tree gives the same packages.
+DEB_DIR := build/deb
+DEB_TREE := $(DEB_DIR)/nda-$(NDA_VERSION)
+DEB_MAINTAINER = $(or $(DEBFULLNAME),nda maintainers) <$(or $(DEBEMAIL),nda@localhost.invalid)>
+DEB_EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),$(shell stat -c %Y packaging/META))
+
+deb: need-build need-deb
+	@rm -rf $(DEB_DIR)
+	@mkdir -p $(DEB_TREE)
+	@tar -c --exclude=./build --exclude=./.git . | tar -x -C $(DEB_TREE)
+	@mv $(DEB_TREE)/packaging/debian $(DEB_TREE)/debian
+	@for file in control changelog; do \
+		$(fill_in) -e 's|@MAINTAINER@|$(DEB_MAINTAINER)|' \
+			-e "s|@DATE@|$$(date -R -u -d @$(DEB_EPOCH))|" \
+			$(DEB_TREE)/debian/$$file.in >$(DEB_TREE)/debian/$$file || exit 1; \
+		rm $(DEB_TREE)/debian/$$file.in; \
+	done
+	$(Q)cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL \
+		SOURCE_DATE_EPOCH=$(DEB_EPOCH) dpkg-buildpackage -us -uc -b >../build.log 2>&1 || \
+		{ tail -n 40 ../build.log; exit 1; }
+	$(Q)lintian --allow-root --fail-on error,warning $(DEB_DIR)/*.changes
+	@ls $(DEB_DIR)/*.deb
+
+.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools
