@@ -35,11 +35,10 @@ struct nda_table {
 	uint32_t format;  /* enum nda_format */
 	uint64_t heap_base;
 	uint64_t heap_bytes;
-	uint64_t queues_offset; /* of the first queue, from the table's address; 64-byte
-				   aligned */
-	uint32_t cycles_per_us; /* of the core's cycle counter */
-	uint32_t device_timeout_us;
-	uint32_t reserved[16];
+	uint64_t queues_offset;     /* of the first queue, from the table's address; 64-byte
+				       aligned */
+	uint32_t device_timeout_us; /* deadline of a device call that waits, > 0 */
+	uint32_t reserved[17];
 };
 
 /* What the hardware said when a queue went into error. */
@@ -50,22 +49,38 @@ struct nda_queue_error {
 	uint16_t wqe_index; /* the hardware's counter of the failed WQE */
 };
 
-/* The mutable line. Indices are free-running u32. */
+/* nda_queue_state.flags */
+enum nda_queue_flags {
+	NDA_QUEUE_BATCH = 1, /* a batch is open: only it may post */
+	NDA_QUEUE_FENCE = 2, /* the next WQE waits for earlier READs */
+};
+
+/*
+ * The mutable line. Indices are free-running u32. head, tail, cq_ci, signalled, error, lent
+ * and flags are the state; the rest follows from them and the immutable lines, so that the
+ * usual post has nothing to work out: see nda/aiv/hns1825_state.h.
+ */
 struct nda_queue_state {
-	uint32_t head;       /* @0 next WQE to post; compatibility views point here */
-	uint32_t limit;      /* @4 head == limit: the fast path must ask the slow one */
+	uint32_t head; /* @0 next WQE to post; compatibility views point here */
+	/* @4 the usual post needs head < limit, and else asks the slow path. One compare
+	 * stands for: credit, no sticky error, not lent, no batch open, no fence pending,
+	 * the WQE needs no completion of its own, neither the ring nor the doorbell's part
+	 * of the index wraps. */
+	uint32_t limit;
 	uint64_t next_slot;  /* @8 address of the slot of head */
 	uint64_t next_word0; /* @16 first word of the WQE at head */
-	uint64_t doorbell;   /* @24 value for a head of the same high byte */
+	uint64_t doorbell;   /* @24 value to ring with for a head below limit */
 	uint32_t tail;       /* @32 WQEs known to be done; views point here */
 	uint32_t cq_ci;      /* @36 CQEs consumed; views point here */
-	uint32_t rung;       /* @40 head at the last doorbell */
-	uint32_t signalled;  /* @44 index after the last WQE that asked for a completion */
+	uint32_t rung;       /* @40 head at the last doorbell, while a batch is open */
+	uint32_t signalled;  /* @44 index after the last WQE with a completion; not kept up
+				where all have one */
 	struct nda_queue_error error; /* @48 sticky */
-	uint32_t signal_bits; /* @56 what a WQE that is posted now ors in to ask for one */
-	uint8_t next_marker;  /* @60 hns1825: first byte that the slot after head gets */
-	uint8_t lent;         /* @61 non-zero while a view owns the queue */
-	uint16_t reserved;
+	uint32_t
+		signal_bits; /* @56 what a WQE below limit ors in to ask for a completion */
+	uint8_t next_marker; /* @60 hns1825: first byte that the slot after head gets */
+	uint8_t lent;        /* @61 non-zero while a view owns the queue */
+	uint16_t flags;      /* @62 enum nda_queue_flags */
 };
 
 struct nda_queue {
@@ -83,13 +98,14 @@ struct nda_queue {
 	uint32_t cqn;               /* @76 */
 	uint32_t rkey;              /* @80 of the peer's heap */
 	uint32_t lkey;              /* @84 of the own heap */
-	uint32_t signal_every;      /* @88 */
-	uint32_t sq_depth;          /* @92 power of two */
-	uint32_t cq_depth;          /* @96 entries of the ring, power of two */
-	uint32_t cqe_stride;        /* @100 bytes */
-	uint64_t scratch_local;     /* @104 8 bytes of own heap that only this queue uses */
-	uint64_t scratch_remote; /* @112 8 bytes of the peer's heap that may always be read
-				  */
+	uint32_t signal_every; /* @88 a completion each so many WQEs, 1 to sq_depth / 2 */
+	uint32_t sq_depth;     /* @92 power of two */
+	uint32_t cq_depth;     /* @96 entries of the ring, power of two */
+	uint32_t cqe_stride;   /* @100 bytes */
+	/* For the READ that ends a series without a completion; unused if signal_every
+	 * is 1. */
+	uint64_t scratch_local;  /* @104 8 bytes of own heap that only this queue uses */
+	uint64_t scratch_remote; /* @112 8 bytes of the peer's heap that may be read */
 	uint32_t valid;          /* @120 0: no such queue (own PE) */
 	uint32_t reserved0;      /* @124 */
 	struct nda_queue_state state; /* @128 */
@@ -103,5 +119,15 @@ struct nda_region {
 	uint32_t key; /* lkey of an own region, rkey of a peer's */
 	uint32_t pe;  /* owner */
 };
+
+#ifdef __cplusplus
+#define NDA_TABLE_ASSERT static_assert
+#else
+#define NDA_TABLE_ASSERT _Static_assert
+#endif
+NDA_TABLE_ASSERT(sizeof(struct nda_table) == 128, "layout of nda_table");
+NDA_TABLE_ASSERT(sizeof(struct nda_queue_state) == NDA_CACHE_LINE, "one line of state");
+NDA_TABLE_ASSERT(sizeof(struct nda_queue) == NDA_QUEUE_STRIDE, "layout of nda_queue");
+#undef NDA_TABLE_ASSERT
 
 #endif
