@@ -76,13 +76,15 @@ providers: $(PROVIDERS)
 tools: $(TOOLS)
 tests: $(TESTS) $(TEST_HELPERS)
 
+# A directory's own flags are in CXXFLAGS_dir_ectory.
+flags_of = $(CPPFLAGS) $(CXXFLAGS) $(CXXFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $(1)))))
+
 $(B)/obj/%.o: %.cc
 	$(call say,CXX,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(CXXFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $<)))) \
-		-MMD -MP -c -o $@ $<
+	$(Q)$(CXX) $(call flags_of,$<) -MMD -MP -c -o $@ $<
 
--include $(shell [ -d $(B)/obj ] && find $(B)/obj -name '*.d')
+-include $(shell [ -d $(B) ] && find $(B)/obj $(B)/lint -name '*.d' 2>/dev/null)
 
 clean:
 	rm -rf build

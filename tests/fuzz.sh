@@ -6,6 +6,7 @@
 
 seconds=$1
 shift
+[ $# -gt 0 ] || { echo "fuzz.sh: no program to run"; exit 1; }
 failed=0
 for program in "$@"; do
 	name=$(basename "$program")

@@ -2,11 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # lint.sh [CHECK...]: the style and static checks, all of them by default. Each prints what
-# it found; the exit status is 1 if any found something. `make lint` passes the build's own
-# flags in LINT_CPPFLAGS and LINT_CXXFLAGS. Only files that git knows, or would add, count.
+# it found; the exit status is 1 if any found something. What needs a source's own compiler
+# flags is in build.mk. Only files that git knows, or would add, count.
 
 cpp=${LINT_CPPFLAGS:--Iinclude -I. -D_GNU_SOURCE}
-cxx=${LINT_CXXFLAGS:--std=c++17 -pthread -Wall -Wextra -Wshadow -Wformat=2}
 jobs=$(nproc)
 
 files() # files PATTERN...: names, one a line, of what is in the tree now
@@ -26,23 +25,6 @@ check_format()
 	# shellcheck disable=SC2016
 	files '*.c' '*.cc' '*.h' | each sh -c 'clang-format "$1" | cmp -s "$1" - ||
 		{ echo "$1: differs from what clang-format makes of it"; exit 1; }' format
-}
-
-# clang-tidy compiles as clang does, so this is the thread-safety analysis too.
-check_tidy()
-{
-	# shellcheck disable=SC2016
-	files 'lib/*.cc' 'providers/*.cc' | NDA_FLAGS="$cpp $cxx -Wthread-safety" each sh -c '
-		out=$(clang-tidy --quiet "$1" -- $NDA_FLAGS 2>/dev/null) && exit 0
-		echo "$out"
-		echo "$1: clang-tidy found the above"
-		exit 1' tidy
-}
-
-check_warnings()
-{
-	# shellcheck disable=SC2086
-	files 'lib/*.cc' 'providers/*.cc' | each g++ $cpp $cxx -Werror -fsyntax-only
 }
 
 # Each public header by itself; those of the device side are C++ alone.
@@ -116,7 +98,7 @@ check_versions()
 	return 1
 }
 
-[ $# -gt 0 ] || set -- format headers spdx whitespace paths versions shell python warnings tidy
+[ $# -gt 0 ] || set -- format headers spdx whitespace paths versions shell python
 failed=
 for check in "$@"; do
 	begin=$(date +%s)
