@@ -34,6 +34,7 @@ fuzz: $(FUZZERS)
 	@tests/fuzz.sh $(FUZZ_SECONDS) $(FUZZERS)
 
 $(FUZZERS): | need-fuzz
+bench: need-bench
 need-%:
 	@packaging/deps --need $*
 
