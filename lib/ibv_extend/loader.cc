@@ -58,16 +58,6 @@ bool worth_loading(SearchStep &step)
 	return true;
 }
 
-// The base address by which dladdr names objects.
-const void *base_of(void *handle)
-{
-	struct link_map *map;
-	Dl_info info;
-	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) || !dladdr(map->l_ld, &info))
-		return nullptr;
-	return info.dli_fbase;
-}
-
 bool load_candidate(SearchStep &step, LoadedDriver &driver)
 {
 	if (!worth_loading(step))
@@ -86,7 +76,9 @@ bool load_candidate(SearchStep &step, LoadedDriver &driver)
 	if (resident)
 		dlclose(resident);
 	driver.path = step.path;
-	driver.base = base_of(driver.handle);
+	struct link_map *map;
+	if (!dlinfo(driver.handle, RTLD_DI_LINKMAP, &map))
+		driver.object = map;
 	step.outcome = Outcome::ok;
 	step.text = driver.was_resident ? "was loaded before" : "loaded";
 	return true;
@@ -155,6 +147,13 @@ bool make_global(const void *address, std::string &text)
 		return false;
 	}
 	return true;
+}
+
+const void *object_of(const void *address)
+{
+	Dl_info info;
+	void *map;
+	return dladdr1(address, &info, &map, RTLD_DL_LINKMAP) ? map : nullptr;
 }
 
 std::string object_path(const void *address)

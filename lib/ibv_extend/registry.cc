@@ -22,12 +22,6 @@ public:
 	Searching &operator=(const Searching &) = delete;
 };
 
-const void *base_of(const void *address)
-{
-	Dl_info info;
-	return dladdr(address, &info) ? info.dli_fbase : nullptr;
-}
-
 const void *code_address(void (*function)())
 {
 	return reinterpret_cast<const void *>(function);
@@ -136,7 +130,7 @@ bool Registry::serves(const LoadedDriver &loaded, size_t before)
 	}
 	return drivers.size() > before ||
 		std::any_of(drivers.begin(), drivers.end(), [&](const Driver *driver) {
-			return base_of(driver) == loaded.base;
+			return object_of(driver) == loaded.object;
 		});
 }
 

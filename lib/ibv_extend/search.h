@@ -88,10 +88,10 @@ std::string search_fingerprint(const SearchPaths &paths);
 // loader
 
 struct LoadedDriver {
-	void *handle = nullptr;     // from dlopen; null if no candidate could be loaded
-	std::string path;           // the candidate
-	bool was_resident = false;  // mapped before: its constructors did not run now
-	const void *base = nullptr; // address it is mapped at, as dladdr gives it
+	void *handle = nullptr;       // from dlopen; null if no candidate could be loaded
+	std::string path;             // the candidate
+	bool was_resident = false;    // mapped before: its constructors did not run now
+	const void *object = nullptr; // as object_of gives it
 };
 
 // Loads a driver (RTLD_NOW, RTLD_LOCAL) and appends its candidates and itself to the
@@ -107,6 +107,10 @@ bool make_global(const void *address, std::string &text);
 // not linked to one register, or an empty string if that is the copy which holds the
 // address.
 std::string foreign_registrar(const void *address);
+
+// Identity of the shared object or program that holds the address, or null. Only to be
+// compared.
+const void *object_of(const void *address);
 
 // Path of the shared object or program that holds the address, or "?".
 std::string object_path(const void *address);
