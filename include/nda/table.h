@@ -49,38 +49,36 @@ struct nda_queue_error {
 	uint16_t wqe_index; /* the hardware's counter of the failed WQE */
 };
 
-/* nda_queue_state.flags */
+/* nda_queue_state.flags: none is set while the queue takes posts in the usual way. */
 enum nda_queue_flags {
-	NDA_QUEUE_BATCH = 1, /* a batch is open: only it may post */
-	NDA_QUEUE_FENCE = 2, /* the next WQE waits for earlier READs */
+	NDA_QUEUE_IN_BATCH = 1, /* a batch is open: only it may post */
+	NDA_QUEUE_IN_FENCE = 2, /* the next WQE waits for earlier READs */
+	NDA_QUEUE_IN_VIEW = 4,  /* lent to a compatibility view */
 };
 
 /*
- * The mutable line. Indices are free-running u32. head, tail, cq_ci, signalled, error, lent
- * and flags are the state; the rest follows from them and the immutable lines, so that the
+ * The mutable line. Indices are free-running u32. head, tail, cq_ci, signalled, flags and
+ * error are the state; the rest follows from them and the immutable lines, so that the
  * usual post has nothing to work out: see nda/aiv/hns1825_state.h.
  */
 struct nda_queue_state {
 	uint32_t head; /* @0 next WQE to post; compatibility views point here */
 	/* @4 the usual post needs head < limit, and else asks the slow path. One compare
-	 * stands for: credit, no sticky error, not lent, no batch open, no fence pending,
-	 * the WQE needs no completion of its own, neither the ring nor the doorbell's part
-	 * of the index wraps. */
+	 * stands for: credit, no sticky error, no flag, the WQE needs no completion of its
+	 * own, neither the ring nor the doorbell's part of the index wraps. */
 	uint32_t limit;
 	uint64_t next_slot;  /* @8 address of the slot of head */
-	uint64_t next_word0; /* @16 first word of the WQE at head */
-	uint64_t doorbell;   /* @24 value to ring with for a head below limit */
-	uint32_t tail;       /* @32 WQEs known to be done; views point here */
+	uint64_t doorbell;   /* @16 value to ring with for a head up to limit */
+	uint64_t next_word0; /* @24 first word of the WQE at head */
+	uint32_t tail;       /* @32 WQEs below are known to be done; views point here */
 	uint32_t cq_ci;      /* @36 CQEs consumed; views point here */
-	uint32_t rung;       /* @40 head at the last doorbell, while a batch is open */
-	uint32_t signalled;  /* @44 index after the last WQE with a completion; not kept up
+	uint32_t signalled;  /* @40 index after the last WQE with a completion; not kept up
 				where all have one */
+	uint16_t rung;       /* @44 head at the last doorbell, low bits, while in a batch */
+	uint8_t next_marker; /* @46 hns1825: first byte that the slot after head gets */
+	uint8_t flags;       /* @47 enum nda_queue_flags */
 	struct nda_queue_error error; /* @48 sticky */
-	uint32_t
-		signal_bits; /* @56 what a WQE below limit ors in to ask for a completion */
-	uint8_t next_marker; /* @60 hns1825: first byte that the slot after head gets */
-	uint8_t lent;        /* @61 non-zero while a view owns the queue */
-	uint16_t flags;      /* @62 enum nda_queue_flags */
+	uint64_t next_task;           /* @56 hns1825: task_bits() of a WRITE below limit */
 };
 
 struct nda_queue {

@@ -355,8 +355,14 @@ NDA_DEV uint32_t task_bits(uint32_t opcode, bool signalled, bool fence)
 	return opcode | (signalled ? task_signalled : 0) | (fence ? task_fence : 0);
 }
 
+/* task_bits() of @opcode from those of a WRITE. */
+NDA_DEV constexpr uint64_t task_bits_as(uint8_t opcode, uint64_t of_write)
+{
+	return of_write ^ (op_write ^ opcode);
+}
+
 /* @length_be: bswap64(length), length 1 to max_length, shared by the next two. */
-NDA_DEV uint64_t task_word(uint64_t length_be, uint32_t task_bits_)
+NDA_DEV uint64_t task_word(uint64_t length_be, uint64_t task_bits_)
 {
 	return length_be | task_bits_;
 }

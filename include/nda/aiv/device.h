@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Device: what a kernel uses. One handle per core and kernel, made from the published
+ * table's address:
+ *
+ *	nda::aiv::Device<nda::aiv::SoftCore> nda;
+ *	if (nda.open(nda::aiv::SoftCore(core), table, core->index) != NDA_OK) ...
+ *	nda.put_nbi(pe, dst, src, n);
+ *	nda.quiet(pe);
+ *
+ * Addresses are own NPU addresses: dst of a put and src of a get are symmetric, that is,
+ * they name the same offset of the peer's heap. The caller cleans the source of a put from
+ * the core's cache before the call (Core::clean, dsb), and invalidates what a get or a peer
+ * wrote before reading it; the engine does so only for its own queues.
+ *
+ * Each core has a queue of its own to each PE. A handle is used by one core and not shared;
+ * two handles on one core index of one table must not be in use at a time.
+ *
+ * Every operation returns an enum nda_status:
+ * - NDA_OK: posted (nbi), or done.
+ * - NDA_INVALID: no such PE, the own PE, a batch is open on the PE's queue, a range outside
+ *   its region, or a key too wide for the format.
+ * - NDA_QUEUE_LENT: the queue is lent to a compatibility view.
+ * - NDA_TIMEOUT: no credit, or not done, by the table's deadline; not sticky. Of a transfer
+ *   of more than 2^31 - 1 bytes the first parts may be on their way.
+ * - Another: the queue's first error completion; sticky, nothing more is posted.
+ *
+ * Length 0 posts nothing. Longer than 2^31 - 1 bytes is split.
+ */
+#ifndef NDA_AIV_DEVICE_H
+#define NDA_AIV_DEVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <nda/aiv/core.h>
+#include <nda/aiv/hns1825_queue.h>
+#include <nda/hw/hns1825.h>
+#include <nda/status.h>
+#include <nda/table.h>
+
+namespace nda::aiv {
+
+template <class Core>
+class Batch;
+
+template <class Core>
+class Device {
+public:
+	/*
+	 * @core: copied. @table: address of the published struct nda_table. @core_index:
+	 * whose queues to use, below the table's n_cores. The header is checked here and
+	 * never read again. NDA_OK; NDA_BAD_TABLE: not a table of this version and format,
+	 * or one that contradicts itself; NDA_INVALID: no such core. On failure every
+	 * operation returns NDA_INVALID.
+	 */
+	NDA_DEV enum nda_status open(const Core &core, uint64_t table, uint32_t core_index)
+	{
+		core_ = core;
+		n_pes_ = 0;
+		if (table == 0 || table % NDA_CACHE_LINE != 0)
+			return NDA_BAD_TABLE;
+		core_.invalidate(table, sizeof(nda_table));
+		if (header<uint32_t>(table, offsetof(nda_table, magic)) !=
+				NDA_TABLE_MAGIC ||
+			header<uint32_t>(table, offsetof(nda_table, version)) !=
+				NDA_TABLE_VERSION ||
+			header<uint32_t>(table, offsetof(nda_table, format)) !=
+				NDA_FORMAT_HNS1825)
+			return NDA_BAD_TABLE;
+
+		uint64_t size = header<uint64_t>(table, offsetof(nda_table, size_bytes));
+		uint64_t queues =
+			header<uint64_t>(table, offsetof(nda_table, queues_offset));
+		uint32_t n_pes = header<uint32_t>(table, offsetof(nda_table, n_pes));
+		uint32_t n_cores = header<uint32_t>(table, offsetof(nda_table, n_cores));
+		uint32_t timeout =
+			header<uint32_t>(table, offsetof(nda_table, device_timeout_us));
+		my_pe_ = header<uint32_t>(table, offsetof(nda_table, my_pe));
+		heap_base_ = header<uint64_t>(table, offsetof(nda_table, heap_base));
+		heap_bytes_ = header<uint64_t>(table, offsetof(nda_table, heap_bytes));
+		/* n_cores * n_pes * stride cannot be computed before it is known to fit. */
+		if (n_pes == 0 || n_pes > max_pes_ || n_cores == 0 || my_pe_ >= n_pes ||
+			timeout == 0 || queues % NDA_CACHE_LINE != 0 ||
+			queues < sizeof(nda_table) || queues > size ||
+			(size - queues) / NDA_QUEUE_STRIDE / n_pes < n_cores)
+			return NDA_BAD_TABLE;
+		if (core_index >= n_cores)
+			return NDA_INVALID;
+
+		timeout_us_ = timeout;
+		queues_ = table + queues + uint64_t{core_index} * n_pes * NDA_QUEUE_STRIDE;
+		core_.invalidate(queues_, uint64_t{n_pes} * NDA_QUEUE_STRIDE);
+		n_pes_ = n_pes;
+		return NDA_OK;
+	}
+
+	NDA_DEV uint32_t my_pe() const { return my_pe_; }
+	NDA_DEV uint32_t n_pes() const { return n_pes_; }
+	NDA_DEV uint64_t heap_base() const { return heap_base_; }
+	NDA_DEV uint64_t heap_bytes() const { return heap_bytes_; }
+	NDA_DEV const Core &core() const { return core_; }
+	/* Address of the struct nda_queue to @pe, which must exist; for tests and tools. */
+	NDA_DEV uint64_t queue_address(uint32_t pe) const
+	{
+		/* open() made sure that 32 bits are enough. */
+		return queues_ + pe * NDA_QUEUE_STRIDE;
+	}
+
+	/* Starts to write @n bytes of the own heap at @src to @dst of @pe's heap. */
+	NDA_DEV enum nda_status put_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+	{
+		if (__builtin_expect(pe >= n_pes_, 0))
+			return NDA_INVALID;
+
+		uint64_t q = queue_address(pe);
+		if (post_to_heap<hns1825::format::op_write>(q, dst, src, n))
+			return NDA_OK;
+		return put_slow(q, dst, src, n);
+	}
+
+	/* Starts to read @n bytes of @pe's heap at @src to @dst of the own heap. */
+	NDA_DEV enum nda_status get_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+	{
+		if (__builtin_expect(pe >= n_pes_, 0))
+			return NDA_INVALID;
+
+		uint64_t q = queue_address(pe);
+		if (post_to_heap<hns1825::format::op_read>(q, src, dst, n))
+			return NDA_OK;
+		return get_slow(q, dst, src, n);
+	}
+
+	/* As put_nbi() and get_nbi(), and then as quiet(): waits for everything posted to
+	 * @pe. */
+	NDA_DEV enum nda_status put(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+	{
+		enum nda_status status = put_nbi(pe, dst, src, n);
+
+		return status == NDA_OK ? quiet(pe) : status;
+	}
+
+	NDA_DEV enum nda_status get(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+	{
+		enum nda_status status = get_nbi(pe, dst, src, n);
+
+		return status == NDA_OK ? quiet(pe) : status;
+	}
+
+	/* The same with memory outside the heap: @dst of @pe with its rkey, @src of the own
+	 * PE with its lkey, from these byte offsets on. */
+	NDA_DEV enum nda_status put_nbi(uint32_t pe, const nda_region &dst,
+		uint64_t dst_off, const nda_region &src, uint64_t src_off, uint64_t n)
+	{
+		return post_regions<hns1825::format::op_write>(
+			pe, dst, dst_off, src, src_off, n);
+	}
+
+	/* @src of @pe with its rkey, @dst of the own PE with its lkey. */
+	NDA_DEV enum nda_status get_nbi(uint32_t pe, const nda_region &dst,
+		uint64_t dst_off, const nda_region &src, uint64_t src_off, uint64_t n)
+	{
+		return post_regions<hns1825::format::op_read>(
+			pe, src, src_off, dst, dst_off, n);
+	}
+
+	/* Waits until everything posted to @pe is done. */
+	NDA_DEV enum nda_status quiet(uint32_t pe)
+	{
+		if (pe >= n_pes_)
+			return NDA_INVALID;
+
+		Deadline<Core> deadline(core_, timeout_us_);
+		return queue(pe).quiet(&deadline);
+	}
+
+	/* Waits for all PEs, within one deadline. The status of the first PE that has one.
+	 */
+	NDA_DEV enum nda_status quiet()
+	{
+		Deadline<Core> deadline(core_, timeout_us_);
+		enum nda_status first = n_pes_ == 0 ? NDA_INVALID : NDA_OK;
+
+		for (uint32_t pe = 0; pe < n_pes_; pe++) {
+			if (pe == my_pe_)
+				continue;
+			enum nda_status status = queue(pe).quiet(&deadline);
+			if (first == NDA_OK)
+				first = status;
+		}
+		return first;
+	}
+
+	/* What is posted to @pe after this starts after what was posted before: WRITEs keep
+	 * their order anyway, and the next operation waits for READs at the NIC. Does not
+	 * wait here. */
+	NDA_DEV enum nda_status fence(uint32_t pe)
+	{
+		return pe < n_pes_ ? queue(pe).fence() : NDA_INVALID;
+	}
+
+	/* Opens a batch: operations on @pe that share one doorbell, see nda/aiv/batch.h. */
+	NDA_DEV Batch<Core> batch(uint32_t pe) { return Batch<Core>(this, pe); }
+
+private:
+	friend class Batch<Core>;
+
+	template <class T>
+	NDA_DEV T header(uint64_t table, size_t offset) const
+	{
+		return core_.template load<T>(table + offset);
+	}
+
+	NDA_DEV hns1825::Queue<Core> queue(uint32_t pe) const
+	{
+		return queue_at(queue_address(pe));
+	}
+
+	NDA_DEV hns1825::Queue<Core> queue_at(uint64_t q) const
+	{
+		return hns1825::Queue<Core>(core_, q, timeout_us_);
+	}
+
+	template <uint8_t opcode>
+	NDA_DEV bool post_to_heap(
+		uint64_t q, uint64_t symmetric, uint64_t local, uint64_t n) const
+	{
+		hns1825::heap_target target = {symmetric};
+
+		return hns1825::post_fast<opcode>(core_, q, target, local, n);
+	}
+
+	NDA_DEV hns1825::operation heap_operation(uint8_t opcode, uint64_t q,
+		uint64_t symmetric, uint64_t local, uint64_t n) const
+	{
+		hns1825::operation op;
+
+		op.opcode = opcode;
+		op.want_completion = false;
+		op.rkey = NDA_QUEUE_LOAD(core_, q, rkey);
+		op.lkey = NDA_QUEUE_LOAD(core_, q, lkey);
+		op.remote_va = symmetric + NDA_QUEUE_LOAD(core_, q, remote_delta);
+		op.local_va = local;
+		op.length = n;
+		return op;
+	}
+
+	/* Arguments in put_nbi()'s positions, so that the way here is one jump. */
+	NDA_DEV_SLOW enum nda_status put_slow(
+		uint64_t q, uint64_t dst, uint64_t src, uint64_t n) const noexcept
+	{
+		return queue_at(q).post(
+			heap_operation(hns1825::format::op_write, q, dst, src, n), false);
+	}
+
+	NDA_DEV_SLOW enum nda_status get_slow(
+		uint64_t q, uint64_t dst, uint64_t src, uint64_t n) const noexcept
+	{
+		return queue_at(q).post(
+			heap_operation(hns1825::format::op_read, q, src, dst, n), false);
+	}
+
+	NDA_DEV static bool in_region(const nda_region &r, uint64_t offset, uint64_t n)
+	{
+		return offset <= r.size_bytes && n <= r.size_bytes - offset;
+	}
+
+	template <uint8_t opcode>
+	NDA_DEV enum nda_status post_regions(uint32_t pe, const nda_region &remote,
+		uint64_t remote_off, const nda_region &local, uint64_t local_off,
+		uint64_t n) const
+	{
+		if (pe >= n_pes_ || remote.pe != pe || local.pe != my_pe_ ||
+			!in_region(remote, remote_off, n) ||
+			!in_region(local, local_off, n) ||
+			!hns1825::format::lkey_fits(local.key))
+			return NDA_INVALID;
+
+		hns1825::region_target target;
+		target.va = remote.addr + remote_off;
+		hns1825::format::key_words(remote.key, local.key, target.key_words);
+		if (hns1825::post_fast<opcode>(
+			    core_, queue_address(pe), target, local.addr + local_off, n))
+			return NDA_OK;
+
+		hns1825::operation op;
+		op.opcode = opcode;
+		op.want_completion = false;
+		op.rkey = remote.key;
+		op.lkey = local.key;
+		op.remote_va = remote.addr + remote_off;
+		op.local_va = local.addr + local_off;
+		op.length = n;
+		return post_operation(pe, op);
+	}
+
+	NDA_DEV_SLOW enum nda_status post_operation(
+		uint32_t pe, const hns1825::operation &op) const noexcept
+	{
+		return queue(pe).post(op, false);
+	}
+
+	/* Takes the queue at @q for a batch, unless it has one or is lent. */
+	NDA_DEV bool open_batch(uint64_t q) const
+	{
+		uint32_t flags = NDA_QUEUE_LOAD(core_, q, state.flags);
+
+		if ((flags & (NDA_QUEUE_IN_BATCH | NDA_QUEUE_IN_VIEW)) != 0)
+			return false;
+		NDA_QUEUE_STORE(core_, q, state.rung,
+			static_cast<uint16_t>(NDA_QUEUE_LOAD(core_, q, state.head)));
+		NDA_QUEUE_STORE(core_, q, state.flags,
+			static_cast<uint8_t>(flags | NDA_QUEUE_IN_BATCH));
+		return true;
+	}
+
+	/* Gives it back, with its line as the batch leaves it, and rings for what the batch
+	 * has posted. */
+	NDA_DEV void close_batch(uint64_t q, uint32_t head) const
+	{
+		NDA_QUEUE_STORE(core_, q, state.flags,
+			static_cast<uint8_t>(NDA_QUEUE_LOAD(core_, q, state.flags) &
+				~uint32_t{NDA_QUEUE_IN_BATCH}));
+		if (NDA_QUEUE_LOAD(core_, q, state.rung) != static_cast<uint16_t>(head))
+			queue_at(q).ring();
+	}
+
+	struct batch_result {
+		enum nda_status status;
+		bool open; /* the batch has the queue, and the line holds its window */
+	};
+
+	/* For a batch, which has the queue already if @open. */
+	NDA_DEV_SLOW batch_result post_in_batch(uint64_t q, uint64_t symmetric,
+		uint64_t local, uint64_t n, uint8_t opcode, bool want_completion,
+		bool open) const noexcept
+	{
+		if (q == 0)
+			return {NDA_INVALID, false};
+		if (!open && !open_batch(q))
+			return {(NDA_QUEUE_LOAD(core_, q, state.flags) &
+					NDA_QUEUE_IN_VIEW) != 0
+					? NDA_QUEUE_LENT
+					: NDA_INVALID,
+				false};
+
+		hns1825::operation op = heap_operation(opcode, q, symmetric, local, n);
+		op.want_completion = want_completion;
+		return {queue_at(q).post(op, true), true};
+	}
+
+	static constexpr uint32_t max_pes_ = UINT32_MAX / NDA_QUEUE_STRIDE;
+
+	Core core_;
+	uint64_t queues_ = 0; /* of this core */
+	uint64_t timeout_us_ = 0;
+	uint32_t n_pes_ = 0; /* 0: not open */
+	uint32_t my_pe_ = 0;
+	uint64_t heap_base_ = 0;
+	uint64_t heap_bytes_ = 0;
+};
+
+} // namespace nda::aiv
+
+#include <nda/aiv/batch.h>
+
+#endif
