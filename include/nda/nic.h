@@ -6,38 +6,96 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <nda/decl.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-struct ibv_context;
 struct nda_mr;
 struct nda_nic;
 struct nda_npu;
 
+/**
+ * struct nda_nic_attr - how a NIC is opened
+ * @comp_mask: must be 0
+ * @inject: soft: faults to inject, "remote-access-error:1000,delay-us:50"; NULL means none.
+ *   Read during the call
+ * @mtu_bytes: soft: active MTU, a power of two 256..4096; 0 means 4096
+ * @reserved: must be 0
+ */
 struct nda_nic_attr {
-	uint64_t comp_mask; /* must be 0 */
-	const char *inject; /* soft: faults, "remote-access-error:1000,delay-us:50"; NULL =
-			       none */
-	uint32_t mtu_bytes; /* soft: active MTU, a power of two 256..4096; default 4096 */
-	uint32_t reserved;  /* must be 0 */
+	uint64_t comp_mask;
+	const char *inject;
+	uint32_t mtu_bytes;
+	uint32_t reserved;
 };
 
+/**
+ * struct nda_nic_info - what a NIC is and can do
+ * @name: as opened, "soft:hns1825"
+ * @format: of its queues, enum nda_format of nda/table.h
+ * @port_active: 1 if its port is up
+ * @active_mtu_bytes: of its port
+ * @gid_count: GIDs in its table
+ * @max_message_bytes: longest transfer of one WQE
+ */
 struct nda_nic_info {
-	char name[64];        /* "soft:hns1825" */
-	uint32_t format;      /* enum nda_format of nda/table.h */
-	uint32_t port_active; /* 1 if the port is up */
+	char name[64];
+	uint32_t format;
+	uint32_t port_active;
 	uint32_t active_mtu_bytes;
 	uint32_t gid_count;
 	uint64_t max_message_bytes;
 };
 
-/* "soft:hns1825". attr may be NULL. */
+/**
+ * nda_nic_open - opens a NIC and its extension driver
+ * @name: "soft:hns1825": one more software NIC with each call
+ * @attr: may be NULL
+ * @attr_size: sizeof(*attr)
+ *
+ * May load drivers, hence block as long as the dynamic loader does.
+ *
+ * Returns the NIC, to be closed by nda_nic_close, or NULL with errno
+ *   EINVAL           an argument
+ *   ENODEV           no such NIC, libnda_soft.so cannot be loaded, or no extension driver
+ *                    serves it; nda_error_detail() then says what the search for one met
+ *   EOPNOTSUPP       its driver cannot place queues in NPU memory
+ *   EPROTONOSUPPORT  libnda_soft.so is of another version
+ *   other            of the extension driver
+ */
 struct nda_nic *nda_nic_open(
-	const char *name, const struct nda_nic_attr *attr, size_t attr_size);
-int nda_nic_close(struct nda_nic *nic);
-int nda_nic_query(struct nda_nic *nic, struct nda_nic_info *info, size_t info_size);
-int nda_nic_gid(struct nda_nic *nic, uint32_t index, uint8_t gid[16]);
+	const char *name, const struct nda_nic_attr *attr, size_t attr_size) NDA_NOEXCEPT;
+
+/**
+ * nda_nic_close - closes a NIC's handle
+ *
+ * The NIC lasts as long as a group, channel or memory region uses it.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_nic_close(struct nda_nic *nic) NDA_NOEXCEPT;
+
+/**
+ * nda_nic_query - reads what a NIC is, and the state of its port
+ * @info: out
+ * @info_size: sizeof(*info), 1..4096; a smaller one is filled as far as it goes, the tail
+ * of a larger one is cleared
+ *
+ * Returns 0, -EINVAL, or as the NIC's query does.
+ */
+int nda_nic_query(
+	struct nda_nic *nic, struct nda_nic_info *info, size_t info_size) NDA_NOEXCEPT;
+
+/**
+ * nda_nic_gid - reads an entry of the GID table
+ * @index: below gid_count
+ * @gid: out; 16 bytes in network order, all zero if the entry is empty
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_nic_gid(struct nda_nic *nic, uint32_t index, uint8_t gid[16]) NDA_NOEXCEPT;
 
 enum nda_access {
 	NDA_ACCESS_LOCAL_WRITE = 1 << 0,
@@ -46,12 +104,49 @@ enum nda_access {
 	NDA_ACCESS_REMOTE_ATOMIC = 1 << 3,
 };
 
-/* Registers NPU memory [addr, addr + size) of npu with nic. */
+/**
+ * nda_mr_register - registers NPU memory with a NIC
+ * @addr, @size_bytes: NPU memory; its own allocation or a part of one
+ * @access: enum nda_access; remote write and atomic need local write
+ *
+ * The memory must stay allocated until the region is deregistered.
+ *
+ * Returns the region, to be released by nda_mr_deregister, or NULL with errno
+ *   EINVAL  an argument
+ *   EFAULT  the range is not memory of @npu
+ *   ERANGE  the NIC gave a key that its queue format cannot carry
+ *   other   of the NIC
+ */
 struct nda_mr *nda_mr_register(struct nda_nic *nic, struct nda_npu *npu, uint64_t addr,
-	uint64_t size_bytes, uint32_t access);
-int nda_mr_deregister(struct nda_mr *mr);
-uint32_t nda_mr_lkey(const struct nda_mr *mr);
-uint32_t nda_mr_rkey(const struct nda_mr *mr);
+	uint64_t size_bytes, uint32_t access) NDA_NOEXCEPT;
+
+/**
+ * nda_mr_deregister - ends a registration
+ *
+ * When it returns nobody reaches the memory by its keys any more.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_mr_deregister(struct nda_mr *mr) NDA_NOEXCEPT;
+
+/* The key for local use, and the one that a peer needs; 0 with the error detail set if @mr
+ * is no region. */
+uint32_t nda_mr_lkey(const struct nda_mr *mr) NDA_NOEXCEPT;
+uint32_t nda_mr_rkey(const struct nda_mr *mr) NDA_NOEXCEPT;
+
+/**
+ * nda_search_report - what the search for extension drivers meets, for people
+ * @text: out: lines, one for each thing that was looked at; cut to fit, always ended by a
+ * NUL. May be NULL if @size_bytes is 0
+ * @size_bytes: room in @text
+ *
+ * Repeats the search that ibv_open_extend makes for an unknown device: reads
+ * IBV_EXTEND_DRIVERS and the configuration directory, and loads and releases each driver
+ * that they name. May block as long as the dynamic loader and the drivers' constructors do.
+ *
+ * Returns the length of the whole report without its NUL, or -EINVAL.
+ */
+int nda_search_report(char *text, size_t size_bytes) NDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#ifndef NDA_LIB_CHANNEL_H
+#define NDA_LIB_CHANNEL_H
+
+#include <memory>
+
+#include <nda/channel.h>
+#include <nda/table.h>
+
+#include "lib/nda/nic.h"
+#include "lib/nda/npu.h"
+
+namespace nda {
+
+// A channel's attributes, checked, with the defaults filled in.
+struct ChannelConfig {
+	uint32_t sq_depth = 1024;
+	uint32_t signal_every = 1;
+	uint32_t dma_mode = NDA_DMA_AUTO;
+	uint32_t device_timeout_us = 10 * 1000 * 1000;
+	bool gid_index_given = false; // else the NIC's default
+	uint32_t gid_index = 0;
+	uint8_t traffic_class = 132;
+	uint8_t service_level = 4;
+	uint8_t timeout = 20;
+	uint8_t retry_count = 7;
+};
+
+int read_channel_attr(ChannelConfig &out, const nda_channel_attr *attr, size_t size);
+
+// A queue pair and its completion queue in NPU memory.
+class Channel {
+public:
+	static constexpr uint64_t magic = 0x316e616863; // "chan1" in memory
+
+	static int create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
+		const ChannelConfig &config, std::shared_ptr<Channel> &out);
+	~Channel();
+	Channel(const Channel &) = delete;
+	Channel &operator=(const Channel &) = delete;
+
+	void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const;
+	int connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES]);
+	int describe(uint64_t remote_delta, uint32_t lkey, uint32_t rkey,
+		nda_queue &queue) const;
+
+	uint32_t qpn() const { return qp_->qp->qp_num; }
+	uint8_t service_level() const { return config_.service_level; }
+	// log2(path MTU / 256), as the doorbell has it; once connected.
+	uint8_t mtu_shift() const;
+
+private:
+	enum class State {
+		created,
+		connected,
+		failed
+	};
+
+	Channel(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
+		const ChannelConfig &config)
+		: nic_(std::move(nic)), npu_(std::move(npu)), config_(config)
+	{}
+	int init();
+	int query_identity();
+	int create_queues();
+	int to_init();
+	int to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
+		uint8_t rd_atomic);
+	int to_rts(uint8_t rd_atomic);
+	int fail_step(int code, const char *step, const ibv_gid &remote_gid);
+
+	const std::shared_ptr<Nic> nic_;
+	const std::shared_ptr<Npu> npu_;
+	const ChannelConfig config_;
+	ibv_cq_extend *cq_ = nullptr;
+	ibv_qp_extend *qp_ = nullptr;
+	State state_ = State::created;
+	uint32_t gid_index_ = 0;
+	ibv_gid gid_ = {};
+	uint32_t psn_ = 0;
+	uint32_t mtu_bytes_ = 0; // of the port, then of the path
+	uint32_t rd_atomic_ = 1;
+};
+
+} // namespace nda
+
+#endif

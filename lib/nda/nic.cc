@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/nda/nic.h"
+
+#include <cerrno>
+#include <cstring>
+#include <nda/hw/hns1825.h>
+
+#include "lib/nda/attr.h"
+#include "lib/nda/error.h"
+#include "lib/nda/log.h"
+#include "lib/nda/soft_nic.h"
+
+namespace nda {
+namespace {
+
+int check_attr(const nda_nic_attr &a, const char *name)
+{
+	if (a.reserved)
+		return fail(-EINVAL, "nic %s: reserved is not 0", name);
+	const uint32_t mtu = a.mtu_bytes;
+	if (mtu && (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)) != 0))
+		return fail(-EINVAL, "nic %s: mtu_bytes %u is no power of two in 256..4096",
+			name, mtu);
+	return 0;
+}
+
+bool link_local(const ibv_gid &gid)
+{
+	return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
+}
+
+bool empty(const ibv_gid &gid)
+{
+	static const ibv_gid zero = {};
+	return memcmp(gid.raw, zero.raw, sizeof(gid.raw)) == 0;
+}
+
+int to_verbs(uint32_t access)
+{
+	int flags = 0;
+	if (access & NDA_ACCESS_LOCAL_WRITE)
+		flags |= IBV_ACCESS_LOCAL_WRITE;
+	if (access & NDA_ACCESS_REMOTE_WRITE)
+		flags |= IBV_ACCESS_REMOTE_WRITE;
+	if (access & NDA_ACCESS_REMOTE_READ)
+		flags |= IBV_ACCESS_REMOTE_READ;
+	if (access & NDA_ACCESS_REMOTE_ATOMIC)
+		flags |= IBV_ACCESS_REMOTE_ATOMIC;
+	return flags;
+}
+
+constexpr uint32_t access_all = NDA_ACCESS_LOCAL_WRITE | NDA_ACCESS_REMOTE_WRITE |
+	NDA_ACCESS_REMOTE_READ | NDA_ACCESS_REMOTE_ATOMIC;
+
+} // namespace
+
+int Nic::open(const char *name, const nda_nic_attr *attr, size_t attr_size,
+	std::shared_ptr<Nic> &out)
+{
+	if (!name)
+		return fail(-EINVAL, "nic: name is NULL");
+	nda_nic_attr a;
+	int rc = read_attr(a, attr, attr_size, 0, "nic");
+	if (!rc)
+		rc = check_attr(a, name);
+	if (rc)
+		return rc;
+	if (strncmp(name, "soft:", 5) != 0)
+		return fail(-ENODEV,
+			"nic %s: unknown kind of NIC; known is \"soft:hns1825\"", name);
+	return SoftNic::open(name + 5, a, out);
+}
+
+int Nic::info(nda_nic_info &out)
+{
+	ibv_port_attr port = {};
+	const int rc = query_port(port);
+	if (rc)
+		return rc;
+	out = {};
+	strncpy(out.name, name_.c_str(), sizeof(out.name) - 1);
+	out.format = format_;
+	out.port_active = port.state == IBV_PORT_ACTIVE;
+	out.active_mtu_bytes = port.active_mtu ? 128u << port.active_mtu : 0;
+	out.gid_count = static_cast<uint32_t>(port.gid_tbl_len);
+	out.max_message_bytes = port.max_msg_sz;
+	return 0;
+}
+
+// Index 1 is what every public user of the 1825 puts into its doorbell. Where it is
+// unusable, the first that is no left-over link-local one.
+int Nic::default_gid(uint32_t &index)
+{
+	ibv_port_attr port = {};
+	const int rc = query_port(port);
+	if (rc)
+		return rc;
+	bool found = false;
+	uint32_t best = 0;
+	for (uint32_t i = 0; i < static_cast<uint32_t>(port.gid_tbl_len); i++) {
+		ibv_gid gid = {};
+		if (query_gid(i, gid) != 0 || empty(gid) || link_local(gid))
+			continue;
+		if (!found || i == 1)
+			best = i;
+		found = true;
+	}
+	if (!found)
+		return fail(-EADDRNOTAVAIL,
+			"nic %s: no GID among %d that is not link-local", name_.c_str(),
+			port.gid_tbl_len);
+	index = best;
+	return 0;
+}
+
+int Mr::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu, uint64_t addr,
+	uint64_t size, uint32_t access, std::shared_ptr<Mr> &out)
+{
+	const auto a = static_cast<unsigned long long>(addr);
+	const auto s = static_cast<unsigned long long>(size);
+	if (access & ~access_all)
+		return fail(-EINVAL, "mr: unknown access flags 0x%x", access & ~access_all);
+	if (access & (NDA_ACCESS_REMOTE_WRITE | NDA_ACCESS_REMOTE_ATOMIC) &&
+		!(access & NDA_ACCESS_LOCAL_WRITE))
+		return fail(
+			-EINVAL, "mr: remote write or atomic needs NDA_ACCESS_LOCAL_WRITE");
+	if (size == 0 || addr + size < addr)
+		return fail(-EINVAL, "mr: range 0x%llx, %llu bytes", a, s);
+	if (!npu->contains(addr, size))
+		return fail(
+			-EFAULT, "mr: 0x%llx, %llu bytes is not memory of the NPU", a, s);
+	std::shared_ptr<Mr> mr(new Mr(nic, std::move(npu)));
+	const int rc = nic->register_memory(addr, size, to_verbs(access), mr->mr_);
+	if (rc)
+		return rc;
+	if (nic->format() == NDA_FORMAT_HNS1825 && !hw::hns1825::lkey_fits(mr->lkey()))
+		return fail(-ERANGE,
+			"nic %s: lkey 0x%x has more than the 30 bits that its queue "
+			"format can carry",
+			nic->name().c_str(), mr->lkey());
+	out = std::move(mr);
+	return 0;
+}
+
+Mr::~Mr()
+{
+	const int rc = mr_ ? nic_->deregister_memory(mr_) : 0;
+	if (rc)
+		NDA_LOG(LogLevel::err, "%s", error_detail());
+}
+
+} // namespace nda

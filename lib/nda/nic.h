@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#ifndef NDA_LIB_NIC_H
+#define NDA_LIB_NIC_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <ibv_extend.h>
+#include <nda/nic.h>
+#include <nda/table.h>
+
+#include "lib/nda/npu.h"
+
+namespace nda {
+
+constexpr uint8_t nic_port = 1;
+
+// What libnda needs of a NIC beside its queues, which come through ibv_extend. Any thread
+// may use it. Functions return 0 or a negative errno, with the detail set.
+class Nic {
+public:
+	static constexpr uint64_t magic = 0x3163696e61646e; // "ndanic1" in memory
+
+	static int open(const char *name, const nda_nic_attr *attr, size_t attr_size,
+		std::shared_ptr<Nic> &out);
+	virtual ~Nic() = default;
+	Nic(const Nic &) = delete;
+	Nic &operator=(const Nic &) = delete;
+
+	const std::string &name() const { return name_; } // "soft:hns1825"
+	nda_format format() const { return format_; }
+	ibv_context_extend *extend() const { return extend_; }
+	ibv_pd *pd() const { return pd_; }
+
+	virtual int query_device(ibv_device_attr &attr) = 0;
+	virtual int query_port(ibv_port_attr &attr) = 0;
+	virtual int query_gid(uint32_t index, ibv_gid &gid) = 0;
+	virtual int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) = 0;
+	// access: enum ibv_access_flags.
+	virtual int register_memory(
+		uint64_t addr, uint64_t size, int access, ibv_mr *&mr) = 0;
+	virtual int deregister_memory(ibv_mr *mr) = 0;
+	// Which processes may reach this one: those that give the same 32 bytes.
+	virtual int join_session(const uint8_t *session) = 0;
+
+	int info(nda_nic_info &out);
+	// The index of the GID that is used where the caller names none.
+	int default_gid(uint32_t &index);
+
+protected:
+	Nic(std::string name, nda_format format) : name_(std::move(name)), format_(format)
+	{}
+
+	const std::string name_;
+	const nda_format format_;
+	ibv_context_extend *extend_ = nullptr;
+	ibv_pd *pd_ = nullptr;
+};
+
+// A registered range. Keeps its NIC and NPU.
+class Mr {
+public:
+	static constexpr uint64_t magic = 0x31726d61646e; // "ndamr1" in memory
+
+	// access: enum nda_access.
+	static int create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu, uint64_t addr,
+		uint64_t size, uint32_t access, std::shared_ptr<Mr> &out);
+	~Mr();
+	Mr(const Mr &) = delete;
+	Mr &operator=(const Mr &) = delete;
+
+	uint32_t lkey() const { return mr_->lkey; }
+	uint32_t rkey() const { return mr_->rkey; }
+
+private:
+	Mr(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu)
+		: nic_(std::move(nic)), npu_(std::move(npu))
+	{}
+
+	const std::shared_ptr<Nic> nic_;
+	const std::shared_ptr<Npu> npu_;
+	ibv_mr *mr_ = nullptr;
+};
+
+} // namespace nda
+
+#endif

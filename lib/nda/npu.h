@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#ifndef NDA_LIB_NPU_H
+#define NDA_LIB_NPU_H
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include <ibv_extend.h>
+#include <nda/npu.h>
+
+#include "lib/nda/soft.h"
+
+namespace nda {
+
+// The callbacks of ibv_extend have no cookie, so each NPU has functions of its own.
+constexpr uint32_t npus_max = 16;
+constexpr uint32_t npu_cores_max = 48;
+
+// A software NPU, the only kind so far. Any thread may use it.
+class Npu {
+public:
+	static constexpr uint64_t magic = 0x31757061646e; // "ndapu1" in memory
+
+	static int open(const char *name, const nda_npu_attr *attr, size_t attr_size,
+		std::shared_ptr<Npu> &out);
+	~Npu();
+	Npu(const Npu &) = delete;
+	Npu &operator=(const Npu &) = delete;
+
+	int alloc(uint64_t size, uint64_t &addr);
+	int free(uint64_t addr);
+	int write(uint64_t dst, const void *src, uint64_t size);
+	int read(void *dst, uint64_t src, uint64_t size);
+	int memset(uint64_t dst, int value, uint64_t size);
+	int launch(nda_kernel_fn fn, void *arg, uint32_t n_cores);
+	int wait(int timeout_ms);
+	// A kernel runs. Does not take its end away from a later wait().
+	bool busy();
+	bool contains(uint64_t addr, uint64_t size) const;
+	ibv_extend_ops *ops() const { return ops_; }
+
+private:
+	template <size_t slot>
+	friend struct Trampolines;
+
+	Npu(const SoftApi &api, nda_soft_npu *npu) : api_(api), npu_(npu) {}
+	int take_slot();
+
+	void *ops_alloc(size_t size);
+	void ops_free(void *ptr);
+	void ops_memset(void *dst, int value, size_t count);
+	int ops_memcpy(void *dst, size_t dst_max, const void *src, size_t size,
+		uint32_t direction);
+	void *ops_db_mmap(const doorbell_map_desc *desc);
+	int ops_db_unmap(void *ptr, const doorbell_map_desc *desc);
+
+	const SoftApi &api_;
+	nda_soft_npu *const npu_;
+	uint32_t slot_ = npus_max;
+	ibv_extend_ops *ops_ = nullptr;
+	std::atomic<bool> end_seen_{false}; // by busy()
+};
+
+// NPU memory that goes with its owner.
+class NpuBuffer {
+public:
+	NpuBuffer() = default;
+	NpuBuffer(NpuBuffer &&other) noexcept;
+	NpuBuffer &operator=(NpuBuffer &&other) noexcept;
+	~NpuBuffer() { reset(); }
+
+	int alloc(const std::shared_ptr<Npu> &npu, uint64_t size);
+	void reset();
+	uint64_t addr() const { return addr_; }
+	explicit operator bool() const { return npu_ != nullptr; }
+
+private:
+	std::shared_ptr<Npu> npu_;
+	uint64_t addr_ = 0;
+};
+
+} // namespace nda
+
+#endif

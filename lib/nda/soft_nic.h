@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// The software NICs. Their ibv_context is synthetic: libibverbs would crash on it, so all
+// verbs go through the table of functions that comes with them.
+#ifndef NDA_LIB_SOFT_NIC_H
+#define NDA_LIB_SOFT_NIC_H
+
+#include "lib/nda/nic.h"
+
+namespace nda {
+
+class SoftNic final : public Nic {
+public:
+	static int open(const std::string &model, const nda_nic_attr &attr,
+		std::shared_ptr<Nic> &out);
+	~SoftNic() override;
+
+	int query_device(ibv_device_attr &attr) override;
+	int query_port(ibv_port_attr &attr) override;
+	int query_gid(uint32_t index, ibv_gid &gid) override;
+	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
+	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
+	int deregister_memory(ibv_mr *mr) override;
+	int join_session(const uint8_t *session) override;
+
+private:
+	SoftNic(std::string name, nda_format format, const SoftApi &api)
+		: Nic(std::move(name), format), api_(api)
+	{}
+	int init(const char *model, const nda_nic_attr &attr);
+	int open_extend();
+
+	const SoftApi &api_;
+	ibv_context *context_ = nullptr;
+};
+
+} // namespace nda
+
+#endif

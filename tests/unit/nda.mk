@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# libnda. Tests of what its version map hides are linked to its objects, those of the C API to
+# the library.
+
+nda_inside := $(LIB_NDA_OBJS) $(LIB_EXTEND_SEARCH)
+# Expanded in the recipes: its commas would part arguments before.
+nda_inside_libs = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib' -ldl
+
+$(eval $(call unit_test,nda_siphash_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_bootstrap_test,$(nda_inside),$$(nda_inside_libs)))
+$(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test: | $(LIB_EXTEND)
