@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/layout.h"
+
+#include <algorithm>
+
+#include "lib/tools/perf/pattern.h"
+
+namespace nda::perf {
+namespace {
+
+constexpr uint64_t guard_bytes = 64; // at least, between two slots
+constexpr uint64_t default_area_bytes = 16 << 20;
+constexpr uint64_t default_piece_bytes = 32 << 20;
+constexpr uint64_t spare_bytes = 1 << 20; // what the group keeps in its heap, and alignment
+constexpr uint64_t page_bytes = 4096;
+
+uint64_t align_up(uint64_t value, uint64_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+uint64_t align_down(uint64_t value, uint64_t to)
+{
+	return value / to * to;
+}
+
+// Each core's slot in each round is a message of its own.
+uint64_t message_number(const Layout &layout, uint32_t cores, uint64_t round, uint64_t slot)
+{
+	return round * cores * layout.slots + slot;
+}
+
+std::string too_small(const Options &o, uint64_t need)
+{
+	return "--heap: " + std::to_string(o.heap_bytes) + " bytes: this needs " +
+		std::to_string(need);
+}
+
+std::string plan_areas(const Options &o, MemoryPlan *plan)
+{
+	uint64_t least = 0;
+	uint64_t wanted = 0;
+	for (uint64_t size : o.sizes) {
+		least = std::max(least, layout_of(size, o.cores, 1, UINT64_MAX).area_bytes);
+		wanted = std::max(
+			wanted, layout_of(size, o.cores, o.window, UINT64_MAX).area_bytes);
+	}
+	if (o.heap_bytes == 0) {
+		uint64_t area = std::max(least, std::min(wanted, default_area_bytes));
+		plan->part_bytes = align_up(area, page_bytes);
+		plan->heap_bytes = 2 * plan->part_bytes + spare_bytes;
+		return "";
+	}
+	const uint64_t need = 2 * align_up(least, page_bytes) + spare_bytes;
+	if (o.heap_bytes < need)
+		return too_small(o, need);
+	plan->heap_bytes = o.heap_bytes;
+	plan->part_bytes = align_down((o.heap_bytes - spare_bytes) / 2, page_bytes);
+	return "";
+}
+
+std::string plan_piece(const Options &o, MemoryPlan *plan)
+{
+	const uint64_t need = spare_bytes + page_bytes;
+	if (o.heap_bytes != 0 && o.heap_bytes < need)
+		return too_small(o, need);
+	plan->heap_bytes =
+		o.heap_bytes != 0 ? o.heap_bytes : default_piece_bytes + spare_bytes;
+	plan->part_bytes = align_down(plan->heap_bytes - spare_bytes, page_bytes);
+	return "";
+}
+
+} // namespace
+
+std::string plan_memory(const Options &o, MemoryPlan *plan)
+{
+	return o.op == Op::copy ? plan_piece(o, plan) : plan_areas(o, plan);
+}
+
+Layout layout_of(uint64_t size, uint32_t cores, uint32_t window, uint64_t area_bytes)
+{
+	Layout layout;
+	layout.size = size;
+	layout.stride = align_up(size, guard_bytes) + guard_bytes;
+	layout.slots = std::min<uint64_t>(window, area_bytes / (layout.stride * cores));
+	layout.area_bytes = layout.stride * layout.slots * cores;
+	return layout;
+}
+
+void fill_area(uint8_t *data, const Layout &layout, uint32_t cores, uint32_t sender,
+	uint64_t round)
+{
+	for (uint64_t slot = 0; slot < layout.slots * cores; slot++) {
+		uint8_t *at = data + slot * layout.stride;
+		pattern_fill(at, layout.size, sender,
+			message_number(layout, cores, round, slot));
+		poison_fill(at + layout.size, layout.stride - layout.size);
+	}
+}
+
+std::string check_area(const uint8_t *data, const Layout &layout, uint32_t cores,
+	uint32_t sender, uint64_t round, uint64_t written)
+{
+	for (uint64_t slot = 0; slot < layout.slots * cores; slot++) {
+		const uint8_t *at = data + slot * layout.stride;
+		const uint64_t number = message_number(layout, cores, round, slot);
+		std::string name = "slot " + std::to_string(slot) + " of round " +
+			std::to_string(round);
+		size_t good = pattern_check(at, layout.size, sender, number);
+		bool may_be_old = slot % layout.slots >= written;
+		if (good != layout.size &&
+			!(may_be_old && poison_check(at, layout.size) == layout.size))
+			return name + ": byte " + std::to_string(good) + " is " +
+				std::to_string(at[good]) + ", not " +
+				std::to_string(pattern_byte(sender, number, good));
+		const uint64_t gap = layout.stride - layout.size;
+		size_t clean = poison_check(at + layout.size, gap);
+		if (clean != gap)
+			return name + ": byte " + std::to_string(layout.size + clean) +
+				", beyond its end, was written to";
+	}
+	return "";
+}
+
+} // namespace nda::perf

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// What nda-perf was asked to do.
+#ifndef NDA_PERF_OPTIONS_H
+#define NDA_PERF_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace nda::perf {
+
+enum class Op {
+	put,
+	get,
+	copy
+};
+
+enum ExitStatus {
+	exit_ok = 0,
+	exit_failure = 1,
+	exit_usage = 2,
+	exit_no_device = 3,
+};
+
+struct Options {
+	Op op = Op::put;
+
+	std::string nic = "soft:hns1825";
+	uint32_t pes = 2;
+	bool threads = false;
+	uint32_t cores = 1;
+	uint32_t window = 64;
+	uint32_t batch = 1;
+	uint32_t signal_every = 1;
+	uint32_t depth = 1024;
+	uint64_t heap_bytes = 0; // 0: what the sizes need
+	bool strict = false;
+	bool no_assist = false;
+	std::string inject;
+	uint32_t timeout_ms = 10000;
+	bool json = false;
+	bool quiet = false;
+
+	// put and get
+	std::vector<uint64_t> sizes = {8, 64, 512, 4096, 32768, 262144, 1048576};
+	uint64_t iterations = 0;    // of a core in a measurement; 0: only the time ends it
+	uint64_t time_limit_us = 0; // of a measurement; never 0 once parsed
+	int64_t warmup = -1;        // -1: every message slot twice
+	bool verify = false;
+
+	// copy
+	uint64_t chunk_bytes = 262144;
+	std::vector<std::string> files;
+
+	// Given by the parent to the PEs it starts.
+	int job_pe = -1;
+	int job_fd = -1;
+};
+
+// What came of the command line.
+struct Parsed {
+	bool run = false; // false: print the texts and exit with the status
+	int status = exit_ok;
+	std::string out;
+	std::string err;
+	Options options;
+};
+
+Parsed parse_options(int argc, const char *const *argv);
+
+const char *op_name(Op op);
+
+// "8", "64K", "1M", "2G": powers of 1024. False: not a size, or beyond 64 bits.
+bool parse_size(const std::string &text, uint64_t *bytes);
+
+// Seconds as "2" or "0.25". False: not a number, or beyond 64 bits of microseconds.
+bool parse_seconds(const std::string &text, uint64_t *us);
+
+} // namespace nda::perf
+
+#endif

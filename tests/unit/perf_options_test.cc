@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/options.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace nda::perf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Parsed parse(const std::vector<std::string> &words)
+{
+	std::vector<const char *> argv = {"nda-perf"};
+	for (const std::string &word : words)
+		argv.push_back(word.c_str());
+	return parse_options(int(argv.size()), argv.data());
+}
+
+void expect_usage(const std::vector<std::string> &words, const std::string &text)
+{
+	Parsed p = parse(words);
+	EXPECT_FALSE(p.run);
+	EXPECT_EQ(p.status, 2);
+	EXPECT_EQ(p.out, "");
+	EXPECT_THAT(p.err, HasSubstr(text));
+	EXPECT_EQ(p.err.substr(0, 10), "nda-perf: ");
+	EXPECT_EQ(std::count(p.err.begin(), p.err.end(), '\n'), 2) << p.err;
+	EXPECT_THAT(p.err, HasSubstr("Try 'nda-perf --help'"));
+}
+
+TEST(PerfOptions, Put_HasBoundedDefaults)
+{
+	Parsed p = parse({"put"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.op, Op::put);
+	EXPECT_EQ(p.options.nic, "soft:hns1825");
+	EXPECT_EQ(p.options.pes, 2u);
+	EXPECT_EQ(p.options.time_limit_us, 200000u);
+	EXPECT_FALSE(p.options.sizes.empty());
+	EXPECT_FALSE(p.options.verify);
+}
+
+TEST(PerfOptions, Iterations_AreBoundedByALongerTime)
+{
+	EXPECT_EQ(parse({"put", "--iterations", "5"}).options.time_limit_us, 30000000u);
+	EXPECT_EQ(
+		parse({"put", "--iterations", "5", "--seconds", "1"}).options.time_limit_us,
+		1000000u);
+}
+
+TEST(PerfOptions, AllOptions_HaveTheSameMeaningInEveryOrder)
+{
+	std::vector<std::vector<std::string>> parts = {{"--nic", "soft:x"}, {"--pes", "4"},
+		{"--sizes=8,1M"}, {"--verify"}, {"--json"}, {"--seconds", "0.5"}};
+	std::sort(parts.begin(), parts.end());
+	int orders = 0;
+	do {
+		std::vector<std::string> words = {"get"};
+		for (const auto &part : parts)
+			words.insert(words.end(), part.begin(), part.end());
+		Parsed p = parse(words);
+		ASSERT_TRUE(p.run) << p.err;
+		EXPECT_EQ(p.options.op, Op::get);
+		EXPECT_EQ(p.options.nic, "soft:x");
+		EXPECT_EQ(p.options.pes, 4u);
+		EXPECT_THAT(p.options.sizes, ElementsAre(8, 1048576));
+		EXPECT_TRUE(p.options.verify);
+		EXPECT_TRUE(p.options.json);
+		EXPECT_EQ(p.options.time_limit_us, 500000u);
+		orders++;
+	} while (std::next_permutation(parts.begin(), parts.end()));
+	EXPECT_EQ(orders, 720);
+}
+
+TEST(PerfOptions, CommonOptions_MayStandBeforeTheCommand)
+{
+	Parsed p = parse({"--json", "--pes", "3", "put", "--verify", "--cores=2"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_TRUE(p.options.json);
+	EXPECT_EQ(p.options.pes, 3u);
+	EXPECT_EQ(p.options.cores, 2u);
+}
+
+TEST(PerfOptions, DependentOptions_MayComeInEitherOrder)
+{
+	for (auto words :
+		{std::vector<std::string>{"put", "--signal-every", "32", "--depth", "64"},
+			std::vector<std::string>{
+				"put", "--depth", "64", "--signal-every", "32"}}) {
+		Parsed p = parse(words);
+		ASSERT_TRUE(p.run) << p.err;
+		EXPECT_EQ(p.options.depth, 64u);
+		EXPECT_EQ(p.options.signal_every, 32u);
+	}
+}
+
+TEST(PerfOptions, RepeatedOption_LastOneCounts)
+{
+	Parsed p =
+		parse({"put", "--pes", "3", "--pes", "5", "--sizes", "8", "--sizes", "16"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.pes, 5u);
+	EXPECT_THAT(p.options.sizes, ElementsAre(16));
+}
+
+TEST(PerfOptions, Copy_TakesFilesBetweenOptions)
+{
+	Parsed p = parse({"copy", "a", "--pes", "3", "b c", "--", "--json"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.op, Op::copy);
+	EXPECT_THAT(p.options.files, ElementsAre("a", "b c", "--json"));
+	EXPECT_FALSE(p.options.json);
+	EXPECT_THAT(parse({"copy", "--", "-x"}).options.files, ElementsAre("-x"));
+}
+
+TEST(PerfOptions, Help_GoesToStandardOutputWithStatus0)
+{
+	for (auto words : {std::vector<std::string>{"--help"}, {"-h"}, {"put", "--help"},
+		     {"copy", "--help"}}) {
+		Parsed p = parse(words);
+		EXPECT_FALSE(p.run);
+		EXPECT_EQ(p.status, 0);
+		EXPECT_THAT(p.out, HasSubstr("Usage: nda-perf"));
+		EXPECT_EQ(p.err, "");
+	}
+	EXPECT_THAT(parse({"put", "--help"}).out, HasSubstr("--signal-every"));
+	EXPECT_THAT(parse({"--help"}).out, testing::Not(HasSubstr("--job-")));
+}
+
+TEST(PerfOptions, Version_GoesToStandardOutputWithStatus0)
+{
+	Parsed p = parse({"--version"});
+	EXPECT_FALSE(p.run);
+	EXPECT_EQ(p.status, 0);
+	EXPECT_THAT(p.out, testing::MatchesRegex("nda-perf [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(PerfOptions, WrongUsage_NamesTheOptionAndTheCause)
+{
+	expect_usage({}, "command");
+	expect_usage({"fly"}, "fly");
+	expect_usage({"put", "--no-such"}, "--no-such");
+	expect_usage({"put", "--pes"}, "--pes");
+	expect_usage({"put", "--pes", "1"}, "--pes: '1': must be 2 to 128");
+	expect_usage({"put", "--pes", "4x"}, "--pes: '4x'");
+	expect_usage({"put", "--pes", "-2"}, "--pes");
+	expect_usage({"put", "--pes", ""}, "--pes");
+	expect_usage({"put", "--pes", "18446744073709551618"}, "--pes");
+	expect_usage({"put", "--depth", "100"}, "--depth: '100': must be a power of two");
+	expect_usage(
+		{"put", "--depth", "64", "--signal-every", "33"}, "--signal-every: '33'");
+	expect_usage({"put", "--sizes", "8,,16"}, "--sizes");
+	expect_usage({"put", "--sizes", "8,"}, "--sizes");
+	expect_usage({"put", "--sizes", "0"}, "--sizes: '0'");
+	expect_usage({"put", "--sizes", "2G"}, "--sizes: '2G'");
+	expect_usage({"put", "--seconds", "-1"}, "--seconds");
+	expect_usage({"put", "--seconds", "0"}, "--seconds: '0'");
+	expect_usage({"put", "--seconds", "1e3"}, "--seconds: '1e3'");
+	expect_usage({"put", "file"}, "file");
+	expect_usage({"put", "--", "file"}, "put: 'file': takes no files");
+	expect_usage({"put", "get"}, "get");
+	expect_usage({"copy"}, "FILE");
+	expect_usage({"copy", "--verify", "file"}, "--verify");
+	expect_usage({"put", "--job-pe=0"}, "--job-pe");
+}
+
+TEST(PerfOptions, ParseSize_TakesPowersOf1024)
+{
+	uint64_t v;
+	ASSERT_TRUE(parse_size("8", &v));
+	EXPECT_EQ(v, 8u);
+	ASSERT_TRUE(parse_size("3K", &v));
+	EXPECT_EQ(v, 3072u);
+	ASSERT_TRUE(parse_size("1m", &v));
+	EXPECT_EQ(v, 1048576u);
+	ASSERT_TRUE(parse_size("2G", &v));
+	EXPECT_EQ(v, 2147483648u);
+}
+
+TEST(PerfOptions, ParseSize_RefusesWhatIsNoSize)
+{
+	uint64_t v = 77;
+	for (const char *text :
+		{"", "K", "-1", "+1", " 1", "1 ", "1.5K", "1KK", "1KB", "0x10", "1T"})
+		EXPECT_FALSE(parse_size(text, &v)) << text;
+	EXPECT_EQ(v, 77u);
+}
+
+TEST(PerfOptions, ParseSize_RefusesOverflow)
+{
+	uint64_t v;
+	EXPECT_TRUE(parse_size("18446744073709551615", &v));
+	EXPECT_FALSE(parse_size("18446744073709551616", &v));
+	EXPECT_TRUE(parse_size("17179869183G", &v)); // 2^34 - 1
+	EXPECT_FALSE(parse_size("17179869184G", &v));
+	EXPECT_FALSE(parse_size("18014398509481984K", &v)); // 2^54
+}
+
+TEST(PerfOptions, ParseSeconds_CountsMicroseconds)
+{
+	uint64_t us;
+	ASSERT_TRUE(parse_seconds("2", &us));
+	EXPECT_EQ(us, 2000000u);
+	ASSERT_TRUE(parse_seconds("0.25", &us));
+	EXPECT_EQ(us, 250000u);
+	ASSERT_TRUE(parse_seconds("1.000001", &us));
+	EXPECT_EQ(us, 1000001u);
+	for (const char *text : {"", ".", ".5", "1.", "1.0000001", "1,5", "inf", "nan",
+		     "18446744073709551615"})
+		EXPECT_FALSE(parse_seconds(text, &us)) << text;
+}
+
+} // namespace
