@@ -14,8 +14,9 @@ BINDIR ?= $(PREFIX)/bin
 # Where programs look for the libraries: right in build/ and under PREFIX. Packages set it empty.
 RPATH ?= $$ORIGIN/../lib
 CXX ?= g++
-CXXFLAGS ?= -O2 -g
 SAN ?=
+# Sanitizer builds cost twice the time with -O2 -g.
+CXXFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
 V ?= 0
 
 comma := ,
