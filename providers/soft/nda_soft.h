@@ -105,7 +105,7 @@ struct nda_soft_api {
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 };
 
-extern const struct nda_soft_api nda_soft_api;
+extern __attribute__((visibility("default"))) const struct nda_soft_api nda_soft_api;
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# libnda_soft.so: the software NPU and NICs, an extension driver. It must stay loaded: its threads
+# run until the process ends.
+
+SOFT := $(B)/lib/libnda_soft.so
+SOFT_MAP := providers/soft/libnda_soft.map
+SOFT_OBJS := $(call objs,$(addprefix providers/soft/,api.cc driver.cc engine.cc error.cc fabric.cc \
+	heap.cc hns1825_model.cc inject.cc nic.cc npu.cc queues.cc wire.cc))
+PROVIDERS += $(SOFT)
+
+$(SOFT): $(SOFT_OBJS) $(SOFT_MAP) $(LIB_EXTEND)
+	$(call shlib,$@,libnda_soft.so,$(SOFT_MAP),$(SOFT_OBJS),-z nodelete \
+		-L$(B)/lib -libv_extend)

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// The NIC engine of one NPU: serves the send queues that lie in the NPU's memory. It posts,
+// protects, moves and completes; formats are behind QueueFormat. It never blocks: what
+// cannot go on now is looked at again in the next pass.
+#ifndef NDA_SOFT_ENGINE_H
+#define NDA_SOFT_ENGINE_H
+
+#include "providers/soft/fabric.h"
+#include "providers/soft/inject.h"
+#include "providers/soft/queue_format.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace nda::soft {
+
+// The device's side of a CQ. Pointers are host addresses.
+struct CompletionQueue {
+	uint8_t *ring = nullptr;
+	uint32_t depth = 0; // entries, a power of two
+	uint32_t stride = 0;
+	const uint8_t *record = nullptr; // consumer index
+	uint32_t pi = 0;
+};
+
+enum class SendState : uint8_t {
+	reset,   // does not listen
+	waiting, // INIT, RTR: may not be posted to
+	ready,
+	error,
+};
+
+// The device's side of a QP. Guarded by the engine's lock.
+struct SendQueue {
+	const QueueFormat *format = nullptr;
+	const Faults *faults = nullptr;
+	CompletionQueue *cq = nullptr;
+	uint8_t *ring = nullptr;
+	uint32_t depth = 0;
+	const uint8_t *record = nullptr; // producer index
+	uint8_t *doorbell = nullptr;
+	uint32_t qpn = 0;
+	uint32_t pd = 0;
+	bool signal_all = false;
+	void (*on_breach)(void *cookie) = nullptr; // tells the owner; must not block
+	void *cookie = nullptr;
+
+	SendState state = SendState::reset;
+	// Indices are free-running.
+	uint32_t ci = 0;   // the request that is served next, or now
+	uint32_t pi = 0;   // the end of what was posted
+	uint32_t rung = 0; // the end that the last doorbell stood for
+
+	// The path, fixed while ready.
+	std::shared_ptr<Peer> peer;
+	uint32_t peer_qpn = 0;
+	uint64_t gid[2] = {};
+	uint64_t peer_gid[2] = {};
+	uint8_t sgid_index = 0;
+	uint64_t give_up_ns = 0; // after so long without an answer; 0: never
+
+	// The request at ci.
+	enum class Phase : uint8_t {
+		fetch,
+		move,
+		complete
+	} phase = Phase::fetch;
+	Work work;
+	enum nda_status status = NDA_OK;
+	uint8_t vendor = 0;
+	bool dropped = false;    // by fault injection
+	uint64_t not_before = 0; // by fault injection
+	uint64_t unanswered = 0; // since when; 0: answered
+	uint64_t moved = 0;      // bytes
+	uint64_t started = 0;    // requests, for fault injection
+
+	// Forgets requests and path.
+	void reset(uint32_t index = 0);
+	// Requests are flushed from now on.
+	void fail_all();
+};
+
+class Engine {
+public:
+	explicit Engine(std::atomic<uint64_t> &pass) : pass_(pass) {}
+	~Engine() { stop(); }
+
+	// Without a thread of its own, step() is all that runs it.
+	int start();
+	void stop();
+
+	// One pass over all queues. Number of steps forward; 0 too if another thread is in
+	// it.
+	int step();
+
+	// Wakes the thread, if it sleeps.
+	void kick();
+	const uint32_t *asleep() const
+	{
+		return reinterpret_cast<const uint32_t *>(&asleep_);
+	}
+	uint64_t violations() const { return violations_.load(std::memory_order_relaxed); }
+
+	// Keeps the engine out while queues and completion queues are changed.
+	class Hold {
+	public:
+		explicit Hold(Engine &engine);
+		~Hold() { engine_.mutex_.unlock(); }
+
+	private:
+		Engine &engine_;
+	};
+	// While held.
+	void attach(SendQueue &q) { queues_.push_back(&q); }
+	void detach(SendQueue &q);
+
+private:
+	enum class Progress {
+		done,
+		more,
+		wait
+	};
+
+	void run();
+	bool sleep();
+	int pass();
+	int serve(SendQueue &q);
+	void answer_doorbell(SendQueue &q, const Breach &breach);
+	bool advance(SendQueue &q, uint64_t &bytes);
+	void begin(SendQueue &q);
+	Progress move(SendQueue &q, uint64_t &bytes);
+	Progress unanswered(SendQueue &q);
+	void breach(SendQueue &q, const Breach &breach);
+
+	std::atomic<uint64_t> &pass_;
+	std::mutex mutex_;
+	std::atomic<int> holders_{0}; // waiting for mutex_
+	std::vector<SendQueue *> queues_;
+	bool timed_ = false; // a queue waits for something that rings no doorbell
+	std::atomic<uint64_t> violations_{0};
+
+	pthread_t thread_ = {};
+	bool has_thread_ = false;
+	std::atomic<bool> stop_{false};
+	std::atomic<uint32_t> asleep_{0};
+	static_assert(sizeof(asleep_) == sizeof(uint32_t));
+};
+
+// What a key stands for, where this process may read or write it.
+enum class Resolved {
+	ok,
+	denied,
+	not_mapped
+};
+Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t size,
+	uint32_t pd, uint32_t access, uint8_t *&host);
+
+} // namespace nda::soft
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "providers/soft/error.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace nda::soft {
+namespace {
+
+thread_local char detail[512];
+
+LogLevel level_from_environment()
+{
+	static const struct {
+		const char *name;
+		LogLevel level;
+	} names[] = {
+		{"err", LogLevel::err},
+		{"warn", LogLevel::warn},
+		{"info", LogLevel::info},
+		{"debug", LogLevel::debug},
+	};
+	const char *value = secure_getenv("NDA_LOG");
+	for (const auto &n : names) {
+		if (value && strcmp(value, n.name) == 0)
+			return n.level;
+	}
+	return LogLevel::none;
+}
+
+void print(const char *text)
+{
+	fprintf(stderr, "nda_soft: %s\n", text);
+}
+
+} // namespace
+
+const char *error_detail()
+{
+	return detail;
+}
+
+int fail(int code, const char *format, ...)
+{
+	va_list args;
+	va_start(args, format);
+	vsnprintf(detail, sizeof(detail), format, args);
+	va_end(args);
+	if (log_enabled(LogLevel::err))
+		print(detail);
+	return code;
+}
+
+bool log_enabled(LogLevel level)
+{
+	static const LogLevel enabled = level_from_environment();
+	return level <= enabled;
+}
+
+void log_line(LogLevel, const char *format, ...)
+{
+	int saved = errno;
+	char text[512];
+	va_list args;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	print(text);
+	errno = saved;
+}
+
+} // namespace nda::soft

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "providers/soft/hns1825_model.h"
+
+#include "providers/soft/engine.h"
+#include "providers/soft/words.h"
+
+#include <nda/hw/hns1825.h>
+
+namespace nda::soft {
+namespace {
+
+namespace hw = nda::hw::hns1825;
+
+const uint8_t *slot(const SendQueue &q, uint32_t index)
+{
+	return q.ring + uint64_t{index & (q.depth - 1)} * hw::wqe_bytes;
+}
+
+const char *doorbell_fault(const hw::doorbell &d, const SendQueue &q)
+{
+	if (d.type != hw::doorbell_type_send || d.sub_type)
+		return "doorbell of another type than send";
+	if (d.qpn != q.qpn)
+		return "doorbell of another QP in this QP's slot";
+	if (d.sgid_index != q.sgid_index)
+		return "doorbell with another GID index than the QP's";
+	if (d.reserved22 || d.c || d.reserved40 || d.xrc_valid || d.reserved49)
+		return "doorbell with a reserved bit set";
+	return nullptr;
+}
+
+// The doorbell carries bits 15:8 of the producer index of its own time; the record may have
+// gone on since. So they must name an index from the last doorbell's up to the record's.
+bool page_is_between(uint8_t page, uint32_t rung, uint32_t pi, uint32_t &new_rung)
+{
+	uint32_t from = rung >> 8;
+	uint32_t span = ((pi >> 8) - from) & 0xffffff;
+	uint32_t step = (page - from) & 0xff;
+	if (step > span)
+		return false;
+	new_rung = step ? (from + step) << 8 : rung;
+	return true;
+}
+
+const char *fault_text(hw::wqe_fault fault)
+{
+	switch (fault) {
+	case hw::wqe_fault::none:
+		break;
+	case hw::wqe_fault::not_valid:
+		return "WQE fetched that is not valid yet";
+	case hw::wqe_fault::section_length:
+		return "WQE with a wrong section length";
+	case hw::wqe_fault::flags:
+		return "WQE with a wrong flag";
+	case hw::wqe_fault::reserved:
+		return "WQE with a reserved field set";
+	case hw::wqe_fault::msn:
+		return "WQE whose sequence number is not its index";
+	case hw::wqe_fault::completion:
+		return "WQE whose two completion bits differ";
+	case hw::wqe_fault::opcode:
+		return "WQE with an unknown opcode";
+	case hw::wqe_fault::command_length:
+		return "WQE with a wrong command length";
+	case hw::wqe_fault::length:
+		return "WQE with a length of 0, or two lengths";
+	case hw::wqe_fault::gather:
+		return "WQE with a wrong gather entry";
+	case hw::wqe_fault::key:
+		return "WQE with two lkeys";
+	}
+	return nullptr;
+}
+
+uint8_t syndrome(enum nda_status status)
+{
+	switch (status) {
+	case NDA_LOCAL_LENGTH:
+		return hw::syndrome_local_length;
+	case NDA_LOCAL_PROTECTION:
+		return hw::syndrome_local_protection;
+	case NDA_FLUSHED:
+		return hw::syndrome_flushed;
+	case NDA_REMOTE_INVALID:
+		return hw::syndrome_remote_invalid;
+	case NDA_REMOTE_ACCESS:
+		return hw::syndrome_remote_access;
+	case NDA_RETRY_EXCEEDED:
+		return hw::syndrome_retry_exceeded;
+	default:
+		return hw::syndrome_local_qp;
+	}
+}
+
+} // namespace
+
+bool Hns1825Format::take_doorbell(SendQueue &q, Breach &breach) const
+{
+	if (load_relaxed<uint64_t>(q.doorbell) == hw::doorbell_idle)
+		return false;
+	uint64_t value = __atomic_exchange_n(reinterpret_cast<uint64_t *>(q.doorbell),
+		hw::doorbell_idle, __ATOMIC_ACQ_REL);
+	hw::doorbell d = hw::decode_doorbell(value);
+	breach.what = doorbell_fault(d, q);
+	if (breach)
+		return true;
+	// The NIC has 16 bits of the index.
+	uint32_t head = hw::sq_record_head(load_acquire<uint32_t>(q.record));
+	uint32_t posted = (head - q.ci) & 0xffff;
+	if (posted > q.depth || posted < q.pi - q.ci)
+		breach.what = "record that names more WQEs than the ring has, or went back";
+	else if (!page_is_between(d.pi_high, q.rung, q.ci + posted, q.rung))
+		breach.what = "doorbell whose high byte contradicts the record";
+	else
+		q.pi = q.ci + posted;
+	return true;
+}
+
+Breach Hns1825Format::fetch(const SendQueue &q, Work &work) const
+{
+	const uint8_t *at = slot(q, q.ci);
+	uint64_t words[hw::wqe_words];
+	words[0] = load_acquire<uint64_t>(at);
+	for (uint32_t i = 1; i < hw::wqe_words; i++)
+		words[i] = load_relaxed<uint64_t>(at + 8 * i);
+
+	hw::wqe_fault fault = hw::check(words, q.ci, q.depth);
+	if (fault != hw::wqe_fault::none)
+		return {fault_text(fault),
+			fault == hw::wqe_fault::length ? NDA_LOCAL_LENGTH : NDA_LOCAL_QP,
+			static_cast<uint8_t>(fault)};
+	// A NIC that fetches ahead must not take what the next slot holds from earlier
+	// laps: it is marked, or is the next WQE already.
+	uint8_t next = load_acquire<uint8_t>(slot(q, q.ci + 1));
+	uint8_t posted = static_cast<uint8_t>(hw::control_word(q.ci + 1, q.depth, false));
+	if (next != hw::invalid_marker(q.ci + 1, q.depth) && next != posted)
+		return {"WQE whose next slot is not marked", NDA_LOCAL_QP, 0xff};
+
+	hw::wqe wqe = hw::decode(words);
+	work.op = wqe.opcode == hw::op_read ? Operation::read : Operation::write;
+	work.signalled = wqe.completion;
+	work.length = wqe.data_len;
+	work.local = wqe.local_va;
+	work.lkey = wqe.sge_lkey;
+	work.remote = wqe.remote_va;
+	work.rkey = wqe.rkey;
+	return {};
+}
+
+bool Hns1825Format::complete(SendQueue &q, enum nda_status status, uint8_t vendor) const
+{
+	CompletionQueue &cq = *q.cq;
+	uint32_t ci = hw::cq_record_ci(load_acquire<uint32_t>(cq.record));
+	if (((cq.pi - ci) & 0xffffff) >= cq.depth)
+		return false;
+
+	hw::cqe cqe = {};
+	cqe.owner = hw::owner_bit(cq.pi, cq.depth);
+	cqe.cqe_size = 1;
+	cqe.qpn = q.qpn;
+	cqe.op_type = q.work.op == Operation::read ? hw::op_read : hw::op_write;
+	cqe.wqebb_count = 1;
+	cqe.byte_count = q.work.length;
+	cqe.wqe_counter = static_cast<uint16_t>(q.ci);
+	if (status != NDA_OK) {
+		cqe.op_type = hw::cqe_op_error;
+		cqe.byte_count = 0;
+		cqe.syndrome = syndrome(status);
+		cqe.vendor = vendor;
+	}
+	uint64_t words[hw::cqe_words];
+	hw::encode(cqe, words);
+	uint8_t *at = cq.ring + uint64_t{cq.pi & (cq.depth - 1)} * cq.stride;
+	for (uint32_t i = 1; i < hw::cqe_words; i++)
+		store_relaxed(at + 8 * i, words[i]);
+	store_release(at, words[0]);
+	cq.pi++;
+	return true;
+}
+
+} // namespace nda::soft

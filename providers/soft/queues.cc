@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "providers/soft/queues.h"
+
+#include "providers/soft/error.h"
+#include "providers/soft/npu.h"
+#include "providers/soft/words.h"
+
+#include <cinttypes>
+#include <cstring>
+#include <memory>
+
+#include <nda/hw/hns1825.h>
+
+namespace nda::soft {
+namespace {
+
+namespace hw = nda::hw::hns1825;
+
+constexpr uint32_t record_bytes = 64;
+constexpr int connect_timeout_ms = 5000;
+constexpr uint32_t max_inline = 64; // accepted; nothing is ever posted by verbs
+constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+	IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+uint32_t round_up_to_power(uint32_t value)
+{
+	uint32_t power = hw::min_depth;
+	while (power < value)
+		power *= 2;
+	return power;
+}
+
+int check_ops(const ibv_extend_ops *ops, int type, const char *object)
+{
+	if (!ops || !ops->alloc || !ops->free || !ops->memset_s || !ops->db_mmap ||
+		!ops->db_unmap)
+		return fail(-EINVAL, "%s: a callback of ops is missing", object);
+	if (type != QUEUE_BUF_DMA_MODE_DEFAULT && type != QUEUE_BUF_DMA_MODE_INDEP_UB)
+		return fail(-EINVAL, "%s: unknown DMA mode %d", object, type);
+	return 0;
+}
+
+const char *state_name(ibv_qp_state state)
+{
+	static const char *const names[] = {
+		"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+	return state <= IBV_QPS_ERR ? names[state] : "?";
+}
+
+} // namespace
+
+// ---- Memory ----------------------------------------------------------------------------
+
+QueueMemory::~QueueMemory()
+{
+	if (address)
+		ops->free(address);
+}
+
+int QueueMemory::alloc(
+	const ibv_extend_ops *from, uint64_t bytes, int byte, const char *what)
+{
+	errno = 0;
+	address = from->alloc(bytes);
+	if (!address)
+		return fail(errno ? -errno : -ENOMEM,
+			"%s: the alloc callback gave no memory for %" PRIu64 " bytes", what,
+			bytes);
+	ops = from;
+	size = bytes;
+	fill(byte);
+	return 0;
+}
+
+// ---- CQ --------------------------------------------------------------------------------
+
+int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq)
+{
+	Nic *nic = Nic::find(context);
+	if (!nic)
+		return -EINVAL;
+	int rc = check_ops(attr.ops, attr.type, "CQ");
+	if (rc)
+		return rc;
+	if (attr.cq_cap_flag || attr.attr.comp_mask || attr.attr.wc_flags)
+		return fail(-EOPNOTSUPP,
+			"CQ: flags 0x%x, comp_mask 0x%x, wc_flags 0x%" PRIx64
+			" are not supported",
+			attr.cq_cap_flag, attr.attr.comp_mask,
+			static_cast<uint64_t>(attr.attr.wc_flags));
+	if (attr.attr.channel)
+		return fail(-EOPNOTSUPP, "CQ: a completion channel is not supported");
+	if (attr.attr.comp_vector)
+		return fail(-EINVAL, "CQ: completion vector %u, the only one is 0",
+			attr.attr.comp_vector);
+	if (attr.attr.cqe == 0 || attr.attr.cqe > hw::max_depth)
+		return fail(-EINVAL, "CQ: %u entries, not 1 to %u", attr.attr.cqe,
+			hw::max_depth);
+	auto fresh = std::make_unique<Cq>();
+	rc = fresh->init(*nic, attr);
+	if (rc)
+		return rc;
+	cq = &fresh.release()->extend_;
+	return 0;
+}
+
+int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
+{
+	// The depth that is published must mean the ring to every reader, see
+	// hw::cq_ring().
+	uint32_t published = hw::cq_ring(attr.attr.cqe) ? attr.attr.cqe
+							: round_up_to_power(attr.attr.cqe);
+	uint32_t depth = hw::cq_ring(published);
+	queue_.depth = depth;
+	queue_.stride = hw::default_cqe_stride;
+	int rc = ring_.alloc(
+		attr.ops, uint64_t{depth} * queue_.stride, hw::cqe_ring_fill, "CQ");
+	if (rc == 0)
+		rc = record_.alloc(attr.ops, record_bytes, 0, "CQ record");
+	if (rc)
+		return rc;
+	npu_ = Npu::acquire(ring_.value());
+	if (!npu_)
+		return -EINVAL;
+	queue_.ring = npu_->host(ring_.value(), ring_.size);
+	queue_.record = npu_->host(record_.value(), record_.size);
+	if (!queue_.ring || !queue_.record)
+		return fail(-EINVAL, "CQ: the callbacks gave memory of more than one NPU");
+
+	nic_ = &nic;
+	nic.hold();
+	verbs_.owner = this;
+	extend_.owner = this;
+	verbs_.context = nic.context();
+	verbs_.cq_context = attr.attr.cq_context;
+	verbs_.cqe = static_cast<int>(published);
+	pthread_mutex_init(&verbs_.mutex, nullptr);
+	pthread_cond_init(&verbs_.cond, nullptr);
+	extend_.cq = &verbs_;
+	extend_.cq_info.qbuf.base = ring_.value();
+	extend_.cq_info.qbuf.entry_cnt = published;
+	extend_.cq_info.qbuf.entry_size = queue_.stride;
+	// The consumer record is all there is: no producer record, no CQ doorbell.
+	extend_.cq_info.dbr_ci_va = {record_.value(), record_bytes};
+	return 0;
+}
+
+Cq::~Cq()
+{
+	if (nic_)
+		nic_->drop();
+	if (npu_)
+		npu_->release();
+}
+
+int Cq::destroy(ibv_cq_extend *extend)
+{
+	Cq *cq = &Owned<ibv_cq_extend, Cq>::of(extend);
+	if (cq->users_.load())
+		return fail(-EBUSY, "CQ: QPs use it");
+	delete cq;
+	return 0;
+}
+
+// ---- QP: making and ending -------------------------------------------------------------
+
+int Qp::create(ibv_context *context, ibv_qp_init_attr_extend &attr, ibv_qp_extend *&qp)
+{
+	auto fresh = std::make_unique<Qp>();
+	int rc = fresh->init(context, attr);
+	if (rc)
+		return rc;
+	qp = &fresh.release()->extend_;
+	return 0;
+}
+
+int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
+{
+	Nic *nic = Nic::find(context);
+	if (!nic)
+		return -EINVAL;
+	ibv_qp_cap &cap = attr.attr.cap;
+	int rc = check_ops(attr.ops, attr.type, "QP");
+	if (rc)
+		return rc;
+	if (attr.qp_cap_flag)
+		return fail(-EOPNOTSUPP, "QP: %s is not supported",
+			attr.qp_cap_flag == QP_ENABLE_DIRECT_WQE ? "direct WQE"
+								 : "a capability flag");
+	if (attr.attr.qp_type != IBV_QPT_RC)
+		return fail(-EOPNOTSUPP, "QP: type %d is not supported, RC is",
+			attr.attr.qp_type);
+	if (attr.attr.srq)
+		return fail(-EOPNOTSUPP, "QP: a shared receive queue is not supported");
+	if (!attr.pd || attr.pd->context != context)
+		return fail(-EINVAL, "QP: the protection domain is not of this NIC");
+	if (!attr.attr.send_cq || attr.attr.send_cq->context != context ||
+		!attr.attr.recv_cq || attr.attr.recv_cq->context != context)
+		return fail(-EINVAL, "QP: a completion queue is not of this NIC");
+	if (cap.max_send_wr == 0 || cap.max_send_wr > hw::max_depth ||
+		cap.max_recv_wr > hw::max_depth)
+		return fail(-EINVAL, "QP: %u send and %u receive requests, not 1 to %u",
+			cap.max_send_wr, cap.max_recv_wr, hw::max_depth);
+	if (cap.max_send_sge > 1 || cap.max_recv_sge > 1 ||
+		cap.max_inline_data > max_inline)
+		return fail(-EINVAL,
+			"QP: %u and %u gather entries, %u inline bytes: more than 1, 1, %u",
+			cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data,
+			max_inline);
+
+	nic_ = nic;
+	nic_->hold();
+	pd_ = static_cast<Pd *>(attr.pd);
+	pd_->users.fetch_add(1);
+	send_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.send_cq);
+	send_cq_->users_.fetch_add(1);
+	recv_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.recv_cq);
+	recv_cq_->users_.fetch_add(1);
+	ops_ = attr.ops;
+	rc = init_queue(attr);
+	if (rc)
+		return rc;
+
+	// Nothing is received by verbs either: the NPU's transfers have no receive side.
+	cap.max_send_wr = queue_.depth;
+	cap.max_recv_wr = 0;
+	cap.max_send_sge = 1;
+	cap.max_recv_sge = 0;
+	cap.max_inline_data = 0;
+	init_ = attr.attr;
+	verbs_.owner = this;
+	extend_.owner = this;
+	verbs_.context = context;
+	verbs_.qp_context = attr.attr.qp_context;
+	verbs_.pd = attr.pd;
+	verbs_.send_cq = attr.attr.send_cq;
+	verbs_.recv_cq = attr.attr.recv_cq;
+	verbs_.qp_num = queue_.qpn;
+	verbs_.handle = queue_.qpn;
+	verbs_.state = IBV_QPS_RESET;
+	verbs_.qp_type = IBV_QPT_RC;
+	pthread_mutex_init(&verbs_.mutex, nullptr);
+	pthread_cond_init(&verbs_.cond, nullptr);
+
+	extend_.qp = &verbs_;
+	extend_.sq_info.qbuf.base = ring_.value();
+	extend_.sq_info.qbuf.entry_cnt = queue_.depth;
+	extend_.sq_info.qbuf.entry_size = hw::wqe_bytes;
+	// No consumer record: where the NIC is, completions say.
+	extend_.sq_info.dbr_pi_va = {record_.value(), record_bytes};
+	extend_.sq_info.db_hw_va = {
+		reinterpret_cast<uint64_t>(doorbell_address_), doorbell_.size};
+	extend_.vendor_priv_info.vendor1.db_cos = hw::doorbell_params().cos;
+	return 0;
+}
+
+int Qp::init_queue(ibv_qp_init_attr_extend &attr)
+{
+	SendQueue &q = queue_;
+	q.depth = round_up_to_power(attr.attr.cap.max_send_wr);
+	int rc = ring_.alloc(attr.ops, uint64_t{q.depth} * hw::wqe_bytes, 0, "QP");
+	if (rc == 0)
+		rc = record_.alloc(attr.ops, record_bytes, 0, "QP record");
+	if (rc)
+		return rc;
+	npu_ = Npu::acquire(ring_.value());
+	if (!npu_)
+		return -EINVAL;
+	q.ring = npu_->host(ring_.value(), ring_.size);
+	q.record = npu_->host(record_.value(), record_.size);
+	if (!q.ring || !q.record || send_cq_->npu_ != npu_)
+		return fail(
+			-EINVAL, "QP: its queues are in the memory of more than one NPU");
+
+	uint32_t mode = attr.type == QUEUE_BUF_DMA_MODE_INDEP_UB
+		? DOORBELL_MAP_MODE_UB_RES
+		: DOORBELL_MAP_MODE_HOST_VA;
+	rc = nic_->take_doorbell(mode, doorbell_, doorbell_slot_);
+	if (rc)
+		return rc;
+	has_slot_ = true;
+	errno = 0;
+	doorbell_address_ = ops_->db_mmap(&doorbell_);
+	if (!doorbell_address_)
+		return fail(errno ? -errno : -EIO, "QP: the db_mmap callback failed");
+	q.doorbell =
+		npu_->host(reinterpret_cast<uint64_t>(doorbell_address_), doorbell_.size);
+	if (!q.doorbell)
+		return fail(
+			-EINVAL, "QP: the db_mmap callback gave an address of another NPU");
+	rc = Fabric::get().add_qp(q.qpn);
+	if (rc)
+		return rc;
+	q.format = &nic_->format();
+	q.faults = &nic_->faults();
+	q.cq = &send_cq_->queue_;
+	q.pd = pd_->id;
+	q.signal_all = attr.attr.sq_sig_all;
+	q.cookie = this;
+	q.on_breach = [](void *cookie) {
+		Qp *qp = static_cast<Qp *>(cookie);
+		ibv_async_event event = {};
+		event.element.qp = &qp->verbs_;
+		event.event_type = IBV_EVENT_QP_FATAL;
+		qp->nic_->report(event);
+	};
+	Engine::Hold hold(npu_->engine());
+	store_relaxed<uint64_t>(q.doorbell, 0);
+	npu_->engine().attach(q);
+	attached_ = true;
+	return 0;
+}
+
+// Undoes as much as was done.
+Qp::~Qp()
+{
+	if (attached_) {
+		Engine::Hold hold(npu_->engine());
+		npu_->engine().detach(queue_);
+	}
+	if (queue_.qpn)
+		Fabric::get().remove_qp(queue_.qpn);
+	if (doorbell_address_)
+		ops_->db_unmap(doorbell_address_, &doorbell_);
+	if (has_slot_)
+		nic_->give_doorbell(doorbell_slot_);
+	if (npu_)
+		npu_->release();
+	if (recv_cq_)
+		recv_cq_->users_.fetch_sub(1);
+	if (send_cq_)
+		send_cq_->users_.fetch_sub(1);
+	if (pd_)
+		pd_->users.fetch_sub(1);
+	if (nic_) {
+		nic_->forget_events(&verbs_);
+		nic_->drop();
+	}
+}
+
+int Qp::destroy(ibv_qp_extend *extend)
+{
+	Qp *qp = &Owned<ibv_qp_extend, Qp>::of(extend);
+	int rc = qp->close_to_peers(QpLife::closed);
+	if (rc)
+		return rc;
+	delete qp;
+	return 0;
+}
+
+// ---- QP: states ------------------------------------------------------------------------
+
+// The device may have gone to the error state on its own.
+ibv_qp_state Qp::state()
+{
+	Engine::Hold hold(npu_->engine());
+	if (queue_.state == SendState::error)
+		verbs_.state = IBV_QPS_ERR;
+	return verbs_.state;
+}
+
+// After this no engine of any process writes or reads on behalf of this QP's peer.
+int Qp::close_to_peers(QpLife life)
+{
+	Fabric::get().qp(queue_.qpn).life.store(life, std::memory_order_seq_cst);
+	return Fabric::get().quiesce();
+}
+
+// While the entry is closed: nobody reads the rest of it.
+void Qp::open_to_peer()
+{
+	SharedQp &entry = Fabric::get().qp(queue_.qpn);
+	entry.peer_qpn.store(queue_.peer_qpn, std::memory_order_relaxed);
+	for (int i = 0; i < 2; i++) {
+		entry.gid[i].store(queue_.gid[i], std::memory_order_relaxed);
+		entry.peer_gid[i].store(queue_.peer_gid[i], std::memory_order_relaxed);
+	}
+	entry.pd.store(queue_.pd, std::memory_order_relaxed);
+	entry.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
+	entry.reads.store(attr_.max_dest_rd_atomic, std::memory_order_relaxed);
+	entry.life.store(QpLife::receiving, std::memory_order_seq_cst);
+}
+
+namespace {
+
+// Which attributes a transition of an RC QP must and may have, as the verbs API has it.
+struct Transition {
+	ibv_qp_state from, to;
+	int required, optional;
+};
+
+constexpr Transition transitions[] = {
+	{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+		0},
+	{IBV_QPS_INIT, IBV_QPS_INIT, 0,
+		IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_INIT, IBV_QPS_RTR,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS},
+	{IBV_QPS_RTR, IBV_QPS_RTS,
+		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC,
+		IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+	{IBV_QPS_RTS, IBV_QPS_RTS, 0, IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER},
+};
+
+struct AttributeName {
+	int bit;
+	const char *name;
+};
+
+constexpr AttributeName attribute_names[] = {
+	{IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
+	{IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
+	{IBV_QP_PORT, "PORT"},
+	{IBV_QP_AV, "AV"},
+	{IBV_QP_PATH_MTU, "PATH_MTU"},
+	{IBV_QP_TIMEOUT, "TIMEOUT"},
+	{IBV_QP_RETRY_CNT, "RETRY_CNT"},
+	{IBV_QP_RNR_RETRY, "RNR_RETRY"},
+	{IBV_QP_RQ_PSN, "RQ_PSN"},
+	{IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"},
+	{IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
+	{IBV_QP_SQ_PSN, "SQ_PSN"},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
+	{IBV_QP_DEST_QPN, "DEST_QPN"},
+};
+
+const char *attribute_name(int mask)
+{
+	for (const AttributeName &a : attribute_names) {
+		if (mask & a.bit)
+			return a.name;
+	}
+	return "an attribute of another transport";
+}
+
+uint32_t mtu_bytes(ibv_mtu mtu)
+{
+	return 128u << mtu;
+}
+
+} // namespace
+
+int Qp::check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to)
+{
+	ibv_qp_state from = verbs_.state;
+	uint32_t qpn = queue_.qpn;
+	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
+	const Transition *found = nullptr;
+	if (to == IBV_QPS_ERR || to == IBV_QPS_RESET) {
+		static constexpr Transition any = {IBV_QPS_RESET, IBV_QPS_RESET, 0, 0};
+		found = &any;
+	}
+	for (const Transition &t : transitions) {
+		if (t.from == from && t.to == to)
+			found = &t;
+	}
+	if (!found)
+		return fail(-EINVAL, "QP %u: cannot go from %s to %s", qpn,
+			state_name(from), state_name(to));
+	if (~mask & found->required)
+		return fail(-EINVAL, "QP %u: %s to %s needs %s", qpn, state_name(from),
+			state_name(to), attribute_name(~mask & found->required));
+	if (mask & ~(found->required | found->optional))
+		return fail(-EINVAL, "QP %u: %s to %s does not take %s", qpn,
+			state_name(from), state_name(to),
+			attribute_name(mask & ~(found->required | found->optional)));
+
+	if ((mask & IBV_QP_PORT) && attr.port_num != 1)
+		return fail(
+			-EINVAL, "QP %u: port %u, the only one is 1", qpn, attr.port_num);
+	if ((mask & IBV_QP_PKEY_INDEX) && attr.pkey_index)
+		return fail(-EINVAL, "QP %u: P_Key index %u, the only one is 0", qpn,
+			attr.pkey_index);
+	if ((mask & IBV_QP_ACCESS_FLAGS) &&
+		(attr.qp_access_flags & ~static_cast<unsigned>(access_flags)))
+		return fail(-EINVAL, "QP %u: unknown access flags 0x%x", qpn,
+			attr.qp_access_flags);
+	if ((mask & IBV_QP_PATH_MTU) &&
+		(attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096 ||
+			mtu_bytes(attr.path_mtu) > nic_->mtu_bytes()))
+		return fail(-EINVAL, "QP %u: path MTU code %d, the port's MTU is %u bytes",
+			qpn, attr.path_mtu, nic_->mtu_bytes());
+	if ((mask & IBV_QP_DEST_QPN) && attr.dest_qp_num >= 1u << 20)
+		return fail(-EINVAL,
+			"QP %u: destination QP 0x%x has more than 24 bits' room here", qpn,
+			attr.dest_qp_num);
+	if ((mask & IBV_QP_TIMEOUT) && attr.timeout > 31)
+		return fail(
+			-EINVAL, "QP %u: timeout %u is more than 31", qpn, attr.timeout);
+	if (((mask & IBV_QP_RETRY_CNT) && attr.retry_cnt > 7) ||
+		((mask & IBV_QP_RNR_RETRY) && attr.rnr_retry > 7))
+		return fail(-EINVAL, "QP %u: a retry count is more than 7", qpn);
+	if (mask & IBV_QP_AV) {
+		const ibv_ah_attr &ah = attr.ah_attr;
+		if (!ah.is_global || ah.port_num != 1 || ah.grh.sgid_index >= gid_count)
+			return fail(-EINVAL,
+				"QP %u: address: is_global %u, port %u, sgid_index %u; "
+				"RoCE needs "
+				"1, 1, less than %d",
+				qpn, ah.is_global, ah.port_num, ah.grh.sgid_index,
+				gid_count);
+	}
+	return 0;
+}
+
+int Qp::modify(const ibv_qp_attr &attr, int mask)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	ibv_qp_state from = state();
+	ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : from;
+	if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from)
+		return fail(-EINVAL, "QP %u: is in %s, not in %s", queue_.qpn,
+			state_name(from), state_name(attr.cur_qp_state));
+	int rc = check_attributes(attr, mask, to);
+	if (rc)
+		return rc;
+	// Set at once what does not depend on the step that may fail.
+	switch (to) {
+	case IBV_QPS_RESET:
+		rc = to_reset();
+		break;
+	case IBV_QPS_ERR:
+		rc = to_error();
+		break;
+	case IBV_QPS_RTR:
+		rc = to_rtr(attr);
+		break;
+	default:
+		break;
+	}
+	if (rc)
+		return rc;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		attr_.qp_access_flags = attr.qp_access_flags;
+	if (mask & IBV_QP_PORT)
+		attr_.port_num = attr.port_num;
+	if (mask & IBV_QP_AV)
+		attr_.ah_attr = attr.ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		attr_.path_mtu = attr.path_mtu;
+	if (mask & IBV_QP_DEST_QPN)
+		attr_.dest_qp_num = attr.dest_qp_num;
+	if (mask & IBV_QP_RQ_PSN)
+		attr_.rq_psn = attr.rq_psn;
+	if (mask & IBV_QP_SQ_PSN)
+		attr_.sq_psn = attr.sq_psn;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		attr_.max_dest_rd_atomic = attr.max_dest_rd_atomic;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		attr_.max_rd_atomic = attr.max_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		attr_.min_rnr_timer = attr.min_rnr_timer;
+	if (mask & IBV_QP_TIMEOUT)
+		attr_.timeout = attr.timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		attr_.retry_cnt = attr.retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		attr_.rnr_retry = attr.rnr_retry;
+
+	Engine::Hold hold(npu_->engine());
+	if (queue_.state == SendState::error && to != IBV_QPS_ERR)
+		return fail(-EIO, "QP %u: went into the error state meanwhile", queue_.qpn);
+	if (to == IBV_QPS_RTR)
+		open_to_peer();
+	else if (to == IBV_QPS_RTS && (mask & IBV_QP_ACCESS_FLAGS))
+		Fabric::get()
+			.qp(queue_.qpn)
+			.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
+	if (to == IBV_QPS_INIT || to == IBV_QPS_RTR)
+		queue_.state = SendState::waiting;
+	if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) {
+		queue_.give_up_ns = attr_.timeout ? (attr_.retry_cnt + uint64_t{1}) *
+				(uint64_t{4096} << attr_.timeout)
+						  : 0;
+		queue_.state = SendState::ready;
+	}
+	verbs_.state = to;
+	return 0;
+}
+
+int Qp::to_error()
+{
+	int rc = close_to_peers(QpLife::error);
+	Engine::Hold hold(npu_->engine());
+	queue_.fail_all();
+	return rc;
+}
+
+int Qp::to_reset()
+{
+	int rc = close_to_peers(QpLife::closed);
+	if (rc)
+		return rc;
+	{
+		Engine::Hold hold(npu_->engine());
+		queue_.reset();
+	}
+	// The engine leaves the queue alone now, but for a doorbell.
+	ring_.fill(0);
+	record_.fill(0);
+	send_cq_->reset();
+	attr_ = {};
+	Engine::Hold hold(npu_->engine());
+	store_relaxed<uint64_t>(queue_.doorbell, 0);
+	queue_.reset();
+	return 0;
+}
+
+// So that no completion of an earlier life is taken for one of the next. What other QPs
+// have in it stays.
+int Cq::reset()
+{
+	// A QP counts twice where the CQ is its receive CQ too.
+	if (users_.load() > 2)
+		return -EBUSY;
+	ring_.fill(hw::cqe_ring_fill);
+	record_.fill(0);
+	Engine::Hold hold(npu_->engine());
+	queue_.pi = 0;
+	return 0;
+}
+
+int Qp::to_rtr(const ibv_qp_attr &attr)
+{
+	const ibv_ah_attr &ah = attr.ah_attr;
+	Gid own, peer_gid;
+	int rc = nic_->query_gid(1, ah.grh.sgid_index, own);
+	if (rc)
+		return rc;
+	memcpy(&peer_gid, &ah.grh.dgid, sizeof(peer_gid));
+	std::shared_ptr<Peer> peer;
+	rc = Fabric::get().connect(gid_process(peer_gid), connect_timeout_ms, peer);
+	if (rc)
+		return rc;
+	Engine::Hold hold(npu_->engine());
+	queue_.peer = std::move(peer);
+	queue_.peer_qpn = attr.dest_qp_num;
+	queue_.sgid_index = ah.grh.sgid_index;
+	memcpy(queue_.gid, &own, sizeof(own));
+	memcpy(queue_.peer_gid, &peer_gid, sizeof(peer_gid));
+	return 0;
+}
+
+int Qp::query(ibv_qp_attr &attr, int, ibv_qp_init_attr &init)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	attr = attr_;
+	attr.qp_state = state();
+	attr.cur_qp_state = attr.qp_state;
+	attr.path_mig_state = IBV_MIG_MIGRATED;
+	attr.cap = init_.cap;
+	init = init_;
+	return 0;
+}
+
+int Qp::seek(uint32_t sq_index, uint32_t cq_index)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	ibv_qp_state now = state();
+	if (now != IBV_QPS_RESET && now != IBV_QPS_INIT)
+		return fail(-EBUSY, "QP %u: is in %s", queue_.qpn, state_name(now));
+	Engine::Hold hold(npu_->engine());
+	CompletionQueue &cq = send_cq_->queue_;
+	if (cq.pi)
+		return fail(-EBUSY, "QP %u: its CQ was used", queue_.qpn);
+	queue_.ci = queue_.pi = queue_.rung = sq_index;
+	cq.pi = cq_index;
+	return 0;
+}
+
+} // namespace nda::soft

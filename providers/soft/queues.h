@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// QPs and CQs as the extension driver makes them: queues in NPU memory, reached only
+// through the caller's callbacks, and the device's side of them, registered with the engine
+// of the NPU whose memory it is.
+#ifndef NDA_SOFT_QUEUES_H
+#define NDA_SOFT_QUEUES_H
+
+#include "providers/soft/engine.h"
+#include "providers/soft/nic.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace nda::soft {
+
+// Memory that the callbacks gave.
+struct QueueMemory {
+	const ibv_extend_ops *ops = nullptr;
+	void *address = nullptr;
+	uint64_t size = 0;
+
+	QueueMemory() = default;
+	QueueMemory(const QueueMemory &) = delete;
+	QueueMemory &operator=(const QueueMemory &) = delete;
+	~QueueMemory();
+	// Filled with the byte. -ENOMEM, or the errno the callback left.
+	int alloc(const ibv_extend_ops *ops, uint64_t size, int byte, const char *what);
+	void fill(int byte) const { ops->memset_s(address, byte, size); }
+	uint64_t value() const { return reinterpret_cast<uint64_t>(address); }
+};
+
+// What a C object of the verbs API belongs to.
+template <class Verbs, class Owner>
+struct Owned : Verbs {
+	Owner *owner = nullptr;
+
+	static Owner &of(Verbs *object) { return *static_cast<Owned *>(object)->owner; }
+};
+
+class Cq {
+public:
+	static int create(
+		ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq);
+	static int destroy(ibv_cq_extend *cq);
+	~Cq();
+
+private:
+	friend class Qp;
+	int init(Nic &nic, ibv_cq_init_attr_extend &attr);
+	int reset(); // -EBUSY unless one QP alone uses it
+
+	Owned<ibv_cq_extend, Cq> extend_ = {};
+	Owned<ibv_cq, Cq> verbs_ = {};
+	CompletionQueue queue_;
+	QueueMemory ring_;
+	QueueMemory record_;
+	Nic *nic_ = nullptr;
+	Npu *npu_ = nullptr;
+	std::atomic<uint32_t> users_{0};
+};
+
+class Qp {
+public:
+	static int create(
+		ibv_context *context, ibv_qp_init_attr_extend &attr, ibv_qp_extend *&qp);
+	static int destroy(ibv_qp_extend *qp);
+	static Qp &of(ibv_qp *qp) { return Owned<ibv_qp, Qp>::of(qp); }
+	~Qp();
+
+	int modify(const ibv_qp_attr &attr, int mask);
+	int query(ibv_qp_attr &attr, int mask, ibv_qp_init_attr &init);
+	int seek(uint32_t sq_index, uint32_t cq_index);
+
+private:
+	int init(ibv_context *context, ibv_qp_init_attr_extend &attr);
+	int init_queue(ibv_qp_init_attr_extend &attr);
+	int check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to);
+	ibv_qp_state state();
+	int to_reset();
+	int to_error();
+	int to_rtr(const ibv_qp_attr &attr);
+	int close_to_peers(QpLife life);
+	void open_to_peer();
+
+	Owned<ibv_qp_extend, Qp> extend_ = {};
+	Owned<ibv_qp, Qp> verbs_ = {};
+	SendQueue queue_;
+	QueueMemory ring_;
+	QueueMemory record_;
+	doorbell_map_desc doorbell_ = {};
+	void *doorbell_address_ = nullptr;
+	const ibv_extend_ops *ops_ = nullptr;
+	uint32_t doorbell_slot_ = 0;
+	bool has_slot_ = false;
+	bool attached_ = false;
+	Nic *nic_ = nullptr;
+	Npu *npu_ = nullptr;
+	Pd *pd_ = nullptr;
+	Cq *send_cq_ = nullptr;
+	Cq *recv_cq_ = nullptr;
+
+	std::mutex mutex_; // one modify at a time
+	ibv_qp_attr attr_ = {};
+	ibv_qp_init_attr init_ = {};
+};
+
+} // namespace nda::soft
+
+#endif
