@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# The queue format of the 1825 and the data plane.
+
+# Has a main of its own.
+TESTS += $(B)/tests/golden_test
+$(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
+	$(call prog,$@,$^)
