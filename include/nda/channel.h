@@ -2,12 +2,17 @@
 /*
  * Channels: a connected pair of queues in NPU memory, for callers that do their own
  * exchange. Groups (nda/group.h) are made of them. The rules of nda/npu.h apply.
+ *
+ * A channel is created, exported and connected; then it can be described. One whose connect
+ * failed can only be destroyed.
  */
 #ifndef NDA_CHANNEL_H
 #define NDA_CHANNEL_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#include <nda/decl.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -18,6 +23,7 @@ struct nda_nic;
 struct nda_npu;
 struct nda_queue;
 
+/* How the NIC reaches the queues in NPU memory. */
 enum nda_dma_mode {
 	NDA_DMA_AUTO = 0,        /* what the NIC's format wants; hns1825: INDEP_UB */
 	NDA_DMA_PCIE = 1,        /* QUEUE_BUF_DMA_MODE_DEFAULT */
@@ -33,31 +39,107 @@ enum nda_channel_attr_mask {
 	NDA_CHANNEL_RETRY_COUNT = 1 << 4,
 };
 
+/**
+ * struct nda_channel_attr - how a channel is made
+ * @comp_mask: enum nda_channel_attr_mask
+ * @sq_depth: WQEs of the send queue, a power of two 64..32768; 0 means 1024
+ * @signal_every: a completion for each so many WQEs, 1..sq_depth/2; 0 means 1
+ * @dma_mode: enum nda_dma_mode
+ * @device_timeout_us: deadline of device calls that wait; 0 means 10 s. Of a group; a
+ *   channel on its own does not use it
+ * @gid_index: 0..127, where named; else index 1 if it holds a GID that is not link-local,
+ * as all public users of the 1825 have it, or the first that does
+ * @traffic_class: 0..255, where named; else 132
+ * @service_level: 0..7, where named; else 4
+ * @timeout: of an acknowledgement, 0..31, where named: 4.096 us * 2^timeout, 0 is none;
+ * else 20
+ * @retry_count: 0..7, where named; else 7
+ * @reserved: must be 0
+ *
+ * Ranges and defaults are those of the public communication library.
+ */
 struct nda_channel_attr {
-	uint64_t comp_mask;    /* enum nda_channel_attr_mask */
-	uint32_t sq_depth;     /* WQEs, a power of two 64..32768; 0 = 1024 */
-	uint32_t signal_every; /* a completion for each k-th WQE, 1..sq_depth/2; 0 = 1 */
-	uint32_t dma_mode;     /* enum nda_dma_mode */
-	uint32_t device_timeout_us; /* deadline of device waits; 0 = 10 s */
-	uint32_t gid_index;         /* default: the RoCEv2 GID that the NIC prefers */
-	uint32_t traffic_class;     /* 0..255, default 132 */
-	uint32_t service_level;     /* 0..7, default 4 */
-	uint32_t timeout;           /* 0..31, exponent of 4.096 us * 2^n, default 20 */
-	uint32_t retry_count;       /* 0..7, default 7 */
-	uint32_t reserved;          /* must be 0 */
+	uint64_t comp_mask;
+	uint32_t sq_depth;
+	uint32_t signal_every;
+	uint32_t dma_mode;
+	uint32_t device_timeout_us;
+	uint32_t gid_index;
+	uint32_t traffic_class;
+	uint32_t service_level;
+	uint32_t timeout;
+	uint32_t retry_count;
+	uint32_t reserved;
 };
 
-/* What the two sides exchange; fixed size, opaque, no secrets. */
+/* What the two sides exchange; fixed size, opaque, versioned, no secrets. */
 #define NDA_CHANNEL_DESC_BYTES 128
 
+/**
+ * nda_channel_create - creates a queue pair and its completion queue in NPU memory
+ * @nic, @npu: kept by the channel
+ * @attr: may be NULL
+ * @attr_size: sizeof(*attr)
+ *
+ * Returns the channel, to be destroyed by nda_channel_destroy, or NULL with errno
+ *   EINVAL         an argument
+ *   ENETDOWN       the NIC's port is down
+ *   EADDRNOTAVAIL  the NIC has no GID to use
+ *   ENOMEM         no memory, or none in the NPU
+ *   other          of the extension driver
+ */
 struct nda_channel *nda_channel_create(struct nda_nic *nic, struct nda_npu *npu,
-	const struct nda_channel_attr *attr, size_t attr_size);
-int nda_channel_export(struct nda_channel *ch, uint8_t desc[NDA_CHANNEL_DESC_BYTES]);
-int nda_channel_connect(struct nda_channel *ch, const uint8_t desc[NDA_CHANNEL_DESC_BYTES]);
-/* Fills what a published table holds of this channel's queue, for one with the two keys. */
+	const struct nda_channel_attr *attr, size_t attr_size) NDA_NOEXCEPT;
+
+/**
+ * nda_channel_export - what the other side needs to connect
+ * @desc: out
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_channel_export(
+	struct nda_channel *ch, uint8_t desc[NDA_CHANNEL_DESC_BYTES]) NDA_NOEXCEPT;
+
+/**
+ * nda_channel_connect - connects to the channel that @desc was exported from
+ * @desc: of the peer's channel; of the own one to connect it to itself
+ *
+ * Does not wait for the peer. Both sides use the smaller of the two ports' MTUs. Before a
+ * kernel posts, the other side must have connected, too.
+ *
+ * Returns 0, or
+ *   -EINVAL           NULL, or the peer's queue format differs
+ *   -EISCONN          it is connected
+ *   -ECONNABORTED     its connect failed before
+ *   -EPROTO           @desc is no descriptor, or damaged
+ *   -EPROTONOSUPPORT  @desc is of another version
+ *   -ENETDOWN         the port is down
+ *   other             of the NIC; the text names both GIDs. The channel has failed
+ */
+int nda_channel_connect(
+	struct nda_channel *ch, const uint8_t desc[NDA_CHANNEL_DESC_BYTES]) NDA_NOEXCEPT;
+
+/**
+ * nda_channel_describe - what a published table holds of this channel's queue
+ * @remote_delta: peer's address minus own address of symmetric memory, modulo 2^64
+ * @lkey: of the own memory
+ * @rkey: of the peer's memory
+ * @queue: out; all but scratch_local and scratch_remote, which are 0 and needed only if
+ *   signal_every is not 1. Its mutable line is that of a queue that was never used
+ *
+ * Returns 0, -EINVAL, -ENOTCONN, or -EPROTO: what the extension driver gave is unusable.
+ */
 int nda_channel_describe(struct nda_channel *ch, uint64_t remote_delta, uint32_t lkey,
-	uint32_t rkey, struct nda_queue *queue);
-int nda_channel_destroy(struct nda_channel *ch);
+	uint32_t rkey, struct nda_queue *queue) NDA_NOEXCEPT;
+
+/**
+ * nda_channel_destroy - destroys the queues
+ *
+ * No kernel uses them any more.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_channel_destroy(struct nda_channel *ch) NDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Groups of PEs: a symmetric heap, a channel from every core's queue to every peer, and the
- * tables that kernels receive. The rules of nda/npu.h apply. Functions marked collective
- * are called by every PE of the group in the same order.
+ * Groups of PEs: a symmetric heap, a channel from every core's queue to every PE, the own
+ * one included, and the tables that kernels receive. The rules of nda/npu.h apply.
+ *
+ * Functions marked collective are called by every PE of the group in the same order. When
+ * one PE fails in such a call it fails on all, with that PE's reason.
  */
 #ifndef NDA_GROUP_H
 #define NDA_GROUP_H
@@ -12,6 +14,7 @@
 
 #include <nda/bootstrap.h>
 #include <nda/channel.h>
+#include <nda/decl.h>
 #include <nda/nic.h>
 #include <nda/npu.h>
 #include <nda/table.h>
@@ -23,60 +26,207 @@ extern "C" {
 struct nda_group;
 struct nda_group_region;
 
+/**
+ * struct nda_group_attr - how a group is made
+ * @comp_mask: must be 0
+ * @heap_bytes: size of the symmetric heap, the same on every PE; rounded up to 4 KiB, 0
+ *   means 64 MiB
+ * @n_cores: queue owners: cores that may use the table at a time, 1..48, the same on every
+ *   PE; 0 means 1
+ * @reserved: must be 0
+ * @channel: of all queues; its comp_mask counts
+ */
 struct nda_group_attr {
-	uint64_t comp_mask;  /* must be 0 */
-	uint64_t heap_bytes; /* the same on every PE; default 64 MiB */
-	uint32_t n_cores; /* queue owners: cores that may use the table at a time; default 1
-			   */
+	uint64_t comp_mask;
+	uint64_t heap_bytes;
+	uint32_t n_cores;
 	uint32_t reserved;
 	struct nda_channel_attr channel;
 };
 
-/* Collective. Holds references to npu and nics; bootstrap must outlive the group. */
+/**
+ * nda_group_create - joins the PEs of a bootstrap to a group; collective
+ * @bootstrap: read during the call; its callbacks and cookie must outlive the group
+ * @npu: kept by the group; where heap, queues and tables are
+ * @nics: kept by the group; NICs of one queue format. The queues between PEs p and q are
+ *   those of nics[(p + q) % n_nics] on both sides
+ * @n_nics: 1..32, the same on every PE
+ * @attr: may be NULL
+ * @attr_size: sizeof(*attr)
+ *
+ * Wrong arguments of one PE reach the others as well, if only its bootstrap is usable.
+ *
+ * Returns the group, to be destroyed by nda_group_destroy, or NULL with errno, on every PE
+ * the same, EINVAL      an argument, or PEs disagree about one EBUSY       soft: this
+ * process belongs to another job's session ENETDOWN    a NIC's port is down ENOMEM      no
+ * memory, or none in the NPU ECONNRESET, ETIMEDOUT  of the bootstrap: a PE is gone or late
+ *   other       of the bootstrap, the NIC or its extension driver
+ */
 struct nda_group *nda_group_create(const struct nda_bootstrap *bootstrap,
 	struct nda_npu *npu, struct nda_nic *const *nics, uint32_t n_nics,
-	const struct nda_group_attr *attr, size_t attr_size);
-/* Collective while all peers live; with a dead peer it ends by the bootstrap's deadline. */
-int nda_group_destroy(struct nda_group *group);
+	const struct nda_group_attr *attr, size_t attr_size) NDA_NOEXCEPT;
 
-uint32_t nda_group_pe(const struct nda_group *group);
-uint32_t nda_group_n_pes(const struct nda_group *group);
-int nda_group_barrier(struct nda_group *group);
+/**
+ * nda_group_destroy - leaves and releases the group; collective
+ *
+ * Waits for all PEs, so that nobody reaches into a heap that is gone; with a dead or late
+ * peer no longer than the bootstrap lets it. The group is destroyed in any case but those
+ * of -EINVAL and -EBUSY. Regions may outlive it.
+ *
+ * Returns 0, -EINVAL, -EBUSY (a kernel runs on the NPU: wait for it, then destroy again),
+ * or what the bootstrap's barrier gave, the group being destroyed all the same.
+ */
+int nda_group_destroy(struct nda_group *group) NDA_NOEXCEPT;
 
-/* Symmetric heap. alloc is collective in effect: the same calls in the same order on every
- * PE give addresses at the same offset. */
-int nda_group_heap_alloc(struct nda_group *group, uint64_t size_bytes, uint64_t *addr);
-int nda_group_heap_free(struct nda_group *group, uint64_t addr);
-uint64_t nda_group_heap_base(const struct nda_group *group);
+/* This process's PE, and the number of PEs; 0 with the error detail set if @group is no
+ * group. */
+uint32_t nda_group_pe(const struct nda_group *group) NDA_NOEXCEPT;
+uint32_t nda_group_n_pes(const struct nda_group *group) NDA_NOEXCEPT;
 
-/* The address that a kernel receives: an nda_table in NPU memory. */
-uint64_t nda_group_table(const struct nda_group *group);
+/**
+ * nda_group_barrier - waits for all PEs; collective
+ *
+ * Of the hosts: it says nothing about what kernels have posted.
+ *
+ * Returns 0, -EINVAL, or what the bootstrap gave.
+ */
+int nda_group_barrier(struct nda_group *group) NDA_NOEXCEPT;
+
+/**
+ * nda_group_heap_alloc - allocates from the symmetric heap
+ * @size_bytes: above 0
+ * @addr: out: an own NPU address, aligned to 64 bytes, from 4 KiB upwards to 4 KiB
+ *
+ * Exchanges nothing, but is collective in effect: the same calls of alloc and free in the
+ * same order on every PE give addresses at the same offset. The contents are undefined.
+ *
+ * Returns 0, -EINVAL, or -ENOMEM: not so much is left in one piece.
+ */
+int nda_group_heap_alloc(
+	struct nda_group *group, uint64_t size_bytes, uint64_t *addr) NDA_NOEXCEPT;
+
+/**
+ * nda_group_heap_free - frees what was allocated
+ * @addr: from nda_group_heap_alloc; nobody transfers to or from it any more
+ *
+ * Returns 0, or -EINVAL: NULL, or nothing was allocated there.
+ */
+int nda_group_heap_free(struct nda_group *group, uint64_t addr) NDA_NOEXCEPT;
+
+/* First address of the own heap, an NPU address; 0 with the error detail set if @group is
+ * no group. */
+uint64_t nda_group_heap_base(const struct nda_group *group) NDA_NOEXCEPT;
+
+/* The address that a kernel receives: a struct nda_table in NPU memory. Valid until the
+ * group is destroyed; 0 with the error detail set if @group is no group. */
+uint64_t nda_group_table(const struct nda_group *group) NDA_NOEXCEPT;
 
 /* Regions outside the heap: NPU memory registered with every NIC of the group. */
+
 #define NDA_REGION_DESC_BYTES 256
+
+/**
+ * nda_group_region_register - registers memory outside the heap
+ * @addr, @size_bytes, @access: as of nda_mr_register
+ * @region: out; to be released by nda_group_region_deregister. It may outlive the group
+ *
+ * Not collective.
+ *
+ * Returns 0, or the errors of nda_mr_register, negative.
+ */
 int nda_group_region_register(struct nda_group *group, uint64_t addr, uint64_t size_bytes,
-	uint32_t access, struct nda_group_region **region);
-int nda_group_region_deregister(struct nda_group_region *region);
+	uint32_t access, struct nda_group_region **region) NDA_NOEXCEPT;
+
+/**
+ * nda_group_region_deregister - ends the registrations
+ *
+ * When it returns nobody reaches the memory by its keys any more.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_region_deregister(struct nda_group_region *region) NDA_NOEXCEPT;
+
+/**
+ * nda_group_region_export - what a peer needs to import the region
+ * @desc: out; opaque, versioned. Who has it may reach the region as its access allows
+ *
+ * Returns 0 or -EINVAL.
+ */
 int nda_group_region_export(
-	struct nda_group_region *region, uint8_t desc[NDA_REGION_DESC_BYTES]);
-/* What device calls take: the local form of an own region, the remote form of a peer's. */
+	struct nda_group_region *region, uint8_t desc[NDA_REGION_DESC_BYTES]) NDA_NOEXCEPT;
+
+/**
+ * nda_group_region_local - what device calls take of an own region
+ * @pe: the PE that the transfer goes to or comes from
+ * @out: out
+ *
+ * Returns 0 or -EINVAL.
+ */
 int nda_group_region_local(
-	struct nda_group_region *region, uint32_t pe, struct nda_region *out);
+	struct nda_group_region *region, uint32_t pe, struct nda_region *out) NDA_NOEXCEPT;
+
+/**
+ * nda_group_region_import - what device calls take of a peer's region
+ * @desc: exported by a PE of this group
+ * @out: out; its pe is the owner
+ *
+ * Takes no resources: there is nothing to release.
+ *
+ * Returns 0, or
+ *   -EINVAL           NULL, or the descriptor is of a group of another shape
+ *   -EPROTO           @desc is no descriptor, or damaged
+ *   -EPROTONOSUPPORT  @desc is of another version
+ */
 int nda_group_region_import(struct nda_group *group,
-	const uint8_t desc[NDA_REGION_DESC_BYTES], struct nda_region *out);
+	const uint8_t desc[NDA_REGION_DESC_BYTES], struct nda_region *out) NDA_NOEXCEPT;
 
-/*
- * The view that kernels of the public collective library read (aclshmemi_rdma_info), over
- * the queues of core `core`. While it is lent, native posts on these queues return
- * NDA_QUEUE_LENT.
+/**
+ * nda_group_view_lend - lends a core's queues to the layout of the public library
+ * @core: below n_cores
+ * @addr: out: the address of an aclshmemi_rdma_info in NPU memory, which kernels of the
+ *   public collective library for Ascend read; valid until the view is returned
+ *
+ * Its head and tail addresses point at the native counters. While it is lent, native posts
+ * on these queues return NDA_QUEUE_LENT; the queue to the own PE is not part of the view.
+ * Layout as recorded from that library's device code, byte for byte.
+ *
+ * Returns 0, or
+ *   -EINVAL      NULL, or no such core
+ *   -EALREADY    they are lent
+ *   -EBUSY       a kernel runs, or a queue is not quiet
+ *   -EIO         a queue is in error
+ *   -EOPNOTSUPP  the group has more than one NIC, since these kernels use one local key; or
+ *                not every WQE had a completion, which they count on
+ *   -ENOMEM      no memory in the NPU
  */
-int nda_group_view_lend(struct nda_group *group, uint32_t core, uint64_t *addr);
-int nda_group_view_return(struct nda_group *group, uint32_t core);
+int nda_group_view_lend(
+	struct nda_group *group, uint32_t core, uint64_t *addr) NDA_NOEXCEPT;
 
-/* Reads the sticky error of the queue that core `core` has to `pe`; status NDA_OK if none.
+/**
+ * nda_group_view_return - takes a core's queues back
+ * @core: below n_cores
+ *
+ * The native state is worked out anew from the counters that the kernels left; what they
+ * posted and did not wait for may still be under way. An error completion that they
+ * consumed is not known here: later posts then meet the queue's flushed completions.
+ *
+ * Returns 0, -EINVAL (NULL, no such core, or not lent), or -EBUSY: a kernel runs.
  */
-int nda_group_queue_error(
-	struct nda_group *group, uint32_t pe, uint32_t core, struct nda_queue_error *error);
+int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
+
+/**
+ * nda_group_queue_error - reads the sticky error of a queue
+ * @pe: the PE that the queue leads to
+ * @core: whose queue it is
+ * @error: out; status is NDA_OK if there is none
+ *
+ * Of what a core has consumed: an error completion still in its ring is not seen. May be
+ * called while a kernel runs, and may then read a value that is being written.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t core,
+	struct nda_queue_error *error) NDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,8 @@
 #ifndef NDA_LIB_HANDLES_H
 #define NDA_LIB_HANDLES_H
 
+#include "lib/nda/channel.h"
+#include "lib/nda/group.h"
 #include "lib/nda/guard.h"
 #include "lib/nda/nic.h"
 #include "lib/nda/npu.h"
@@ -15,6 +17,15 @@ struct nda_nic : nda::Handle<nda::Nic> {
 	using Handle::Handle;
 };
 struct nda_mr : nda::Handle<nda::Mr> {
+	using Handle::Handle;
+};
+struct nda_channel : nda::Handle<nda::Channel> {
+	using Handle::Handle;
+};
+struct nda_group : nda::Handle<nda::Group> {
+	using Handle::Handle;
+};
+struct nda_group_region : nda::Handle<nda::Region> {
 	using Handle::Handle;
 };
 
@@ -31,6 +42,18 @@ inline const std::shared_ptr<Nic> *lookup(const nda_nic *nic)
 inline const std::shared_ptr<Mr> *lookup(const nda_mr *mr)
 {
 	return lookup<Mr>(mr, "mr");
+}
+inline const std::shared_ptr<Channel> *lookup(const nda_channel *channel)
+{
+	return lookup<Channel>(channel, "channel");
+}
+inline const std::shared_ptr<Group> *lookup(const nda_group *group)
+{
+	return lookup<Group>(group, "group");
+}
+inline const std::shared_ptr<Region> *lookup(const nda_group_region *region)
+{
+	return lookup<Region>(region, "region");
 }
 
 } // namespace nda

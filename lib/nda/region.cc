@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/nda/region.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "lib/nda/error.h"
+
+namespace nda {
+namespace {
+
+constexpr uint32_t desc_magic = 0x5241444e; // "NDAR" in memory
+constexpr uint16_t desc_version = 1;
+
+// What is exported, little-endian.
+struct Desc {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t size;
+	uint64_t addr;
+	uint64_t size_bytes;
+	uint32_t pe;
+	uint32_t n_pes;
+	uint32_t n_nics;
+	uint32_t reserved0;
+	uint32_t rkeys[group_nics_max];
+	uint8_t reserved[88];
+};
+static_assert(sizeof(Desc) == NDA_REGION_DESC_BYTES, "no padding");
+
+} // namespace
+
+int Region::create(const GroupShape &shape, const std::vector<std::shared_ptr<Nic>> &nics,
+	const std::shared_ptr<Npu> &npu, uint64_t addr, uint64_t size, uint32_t access,
+	std::shared_ptr<Region> &out)
+{
+	std::shared_ptr<Region> region(new Region(shape, addr, size));
+	for (const std::shared_ptr<Nic> &nic : nics) {
+		std::shared_ptr<Mr> mr;
+		const int rc = Mr::create(nic, npu, addr, size, access, mr);
+		if (rc)
+			return fail_in(rc, "region");
+		region->mrs_.push_back(std::move(mr));
+	}
+	out = std::move(region);
+	return 0;
+}
+
+void Region::export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const
+{
+	Desc d = {};
+	d.magic = desc_magic;
+	d.version = desc_version;
+	d.size = sizeof(d);
+	d.addr = addr_;
+	d.size_bytes = size_;
+	d.pe = shape_.pe;
+	d.n_pes = shape_.n_pes;
+	d.n_nics = shape_.n_nics;
+	for (size_t i = 0; i < mrs_.size(); i++)
+		d.rkeys[i] = mrs_[i]->rkey();
+	memcpy(desc, &d, sizeof(d));
+}
+
+int Region::local(uint32_t pe, nda_region &out) const
+{
+	if (pe >= shape_.n_pes)
+		return fail(-EINVAL, "region: PE %u: the group has %u", pe, shape_.n_pes);
+	out = {addr_, size_, mrs_[nic_between(shape_.pe, pe, shape_.n_nics)]->lkey(),
+		shape_.pe};
+	return 0;
+}
+
+int import_region(
+	const GroupShape &shape, const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region &out)
+{
+	Desc d;
+	memcpy(&d, desc, sizeof(d));
+	if (d.magic != desc_magic)
+		return fail(-EPROTO, "region: import: what it was given is no descriptor");
+	if (d.version != desc_version || d.size != sizeof(d))
+		return fail(-EPROTONOSUPPORT,
+			"region: import: the descriptor has version %u, this side %u",
+			d.version, desc_version);
+	const bool reserved = d.reserved0 ||
+		std::any_of(d.reserved, d.reserved + sizeof(d.reserved),
+			[](uint8_t b) { return b != 0; });
+	if (reserved || d.size_bytes == 0 || d.addr + d.size_bytes < d.addr)
+		return fail(-EPROTO, "region: import: the descriptor is damaged");
+	if (d.n_pes != shape.n_pes || d.n_nics != shape.n_nics || d.pe >= shape.n_pes)
+		return fail(-EINVAL,
+			"region: import: it belongs to PE %u of %u with %u NICs, this "
+			"group has %u PEs "
+			"with %u NICs",
+			d.pe, d.n_pes, d.n_nics, shape.n_pes, shape.n_nics);
+	out = {d.addr, d.size_bytes, d.rkeys[nic_between(shape.pe, d.pe, shape.n_nics)],
+		d.pe};
+	return 0;
+}
+
+} // namespace nda
