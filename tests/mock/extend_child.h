@@ -16,6 +16,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// The address sanitizer's, if it is there.
+extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
+
 namespace extend_mock {
 
 inline std::string read_file(const std::string &path)
@@ -80,6 +83,9 @@ std::string in_child(Scenario scenario)
 			_exit(2);
 		alarm(120); // a deadlock must not hold up the others
 		scenario();
+		if (__lsan_do_recoverable_leak_check) {
+			EXPECT_EQ(0, __lsan_do_recoverable_leak_check());
+		}
 		fflush(nullptr);
 		_exit(testing::Test::HasFailure() ? 1 : 0);
 	}

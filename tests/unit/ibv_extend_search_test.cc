@@ -66,15 +66,8 @@ protected:
 		paths_ = {config_.path(), {"/nonexistent", drivers}};
 	}
 
-	// A driver's file of its own, that no entry has led to.
-	std::string copy_driver(const std::string &name, const std::string &file)
-	{
-		std::filesystem::copy_file(driver_path(name), config_tmp_ / file);
-		return config_tmp_ / file;
-	}
-
 	TempDir config_;
-	TempDir config_tmp_;
+	TempDir files_;
 	SearchPaths paths_;
 };
 
@@ -201,12 +194,12 @@ TEST_F(Search, SurvivesADriverThatLacksASymbolAndNamesIt)
 
 TEST_F(Search, SurvivesPathsThatAreNoLibraries)
 {
-	std::string pipe = config_tmp_ / "pipe";
+	std::string pipe = files_ / "pipe";
 	ASSERT_EQ(0, mkfifo(pipe.c_str(), 0600));
-	write_file(config_tmp_ / "text", "not a library");
+	write_file(files_ / "text", "not a library");
 	std::string printed = in_child([&] {
 		show_warnings();
-		set_drivers(pipe + ":" + config_tmp_.path() + ":" + (config_tmp_ / "text") +
+		set_drivers(pipe + ":" + files_.path() + ":" + (files_ / "text") +
 			":extend_unlinked");
 		EXPECT_EQ(1u, capability("extend_unlinked"));
 	});
@@ -251,10 +244,10 @@ TEST_F(Search, DoesNotBlameADriverThatHadRegisteredBefore)
 TEST_F(Search, IsNotRepeatedWhileNothingChanged)
 {
 	in_child([&] {
-		std::string path = config_tmp_ / "late";
+		std::string path = files_ / "late";
 		set_drivers(path);
 		EXPECT_EQ(0u, capability("extend_unlinked"));
-		copy_driver("unlinked", "late");
+		std::filesystem::copy_file(driver_path("unlinked"), path);
 		EXPECT_EQ(0u, capability("extend_unlinked"));
 		EXPECT_EQ(ENODEV, errno);
 		EXPECT_EQ(nullptr, dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD));
@@ -319,26 +312,31 @@ TEST_F(Search, ByManyThreadsAtOnceFindsTheDriverForEach)
 	});
 }
 
-// Constructors that search run under the dynamic loader's lock, searches load under it.
-// Were there a second lock, of searches, two threads would take the two in different order.
+// A constructor that opens a context searches under the dynamic loader's lock; a search
+// loads under it. Were there a lock of searches as well, two threads would take the two in
+// different order and, sooner or later, wait for each other: in_child's alarm would tell.
 TEST_F(Search, AndLoadingElsewhereDoNotWaitForEachOther)
 {
-	constexpr int kFiles = 20;
-	std::vector<std::string> files;
-	for (int i = 0; i < 2 * kFiles; i++)
-		files.push_back(copy_driver("nested", "driver" + std::to_string(i)));
 	in_child([&] {
-		std::string named;
-		for (int i = 0; i < kFiles; i++)
-			named += (i ? ":" : "") + files[i];
-		set_drivers(named);
+		std::atomic<bool> done{false};
 		std::thread loader([&] {
-			for (int i = kFiles; i < 2 * kFiles; i++)
-				EXPECT_NE(nullptr, dlopen(files[i].c_str(), RTLD_NOW));
+			while (!done) {
+				void *opener =
+					dlopen(driver_path("opener").c_str(), RTLD_NOW);
+				ASSERT_NE(nullptr, opener);
+				EXPECT_EQ(0, dlclose(opener));
+			}
 		});
-		EXPECT_EQ(5u, capability("extend_nested"));
-		EXPECT_EQ(0u, capability("extend_unknown"));
+		for (int i = 0; i < 300; i++) {
+			// Another file each time makes each open search.
+			write_file(config_ / std::to_string(i), "driver extend_missing\n");
+			EXPECT_EQ(0u, capability("extend_unknown"));
+			unlink((config_ / std::to_string(i)).c_str());
+		}
+		done = true;
 		loader.join();
+		write_file(config_ / "a", "driver extend_unlinked\n");
+		EXPECT_EQ(1u, capability("extend_unlinked"));
 	});
 }
 
