@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# The software NPU, NICs and fabric. The tests are linked to its objects: they reach what the library
+# hides, and the sanitizers see all of it.
+
+soft_bench := $(SOFT_OBJS) $(call objs,tests/mock/soft_bench.cc) $(LIB_EXTEND)
+soft_libs = -L$(B)/lib -libv_extend $(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RPATH)')
+
+$(eval $(call unit_test,soft_verbs_test,$(soft_bench),$$(soft_libs)))
