@@ -108,7 +108,7 @@ private:
 	{
 		namespace format = hns1825::format;
 
-		if (left_ == 0 || n - 1 >= format::max_length)
+		if (NDA_DEV_RARE(left_ == 0 || n - 1 >= format::max_length))
 			return post_slow(opcode, symmetric, local, n, false);
 
 		const Core &core = device_->core_;

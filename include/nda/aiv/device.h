@@ -110,7 +110,7 @@ public:
 	/* Starts to write @n bytes of the own heap at @src to @dst of @pe's heap. */
 	NDA_DEV enum nda_status put_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 	{
-		if (__builtin_expect(pe >= n_pes_, 0))
+		if (NDA_DEV_RARE(pe >= n_pes_))
 			return NDA_INVALID;
 
 		uint64_t q = queue_address(pe);
@@ -122,7 +122,7 @@ public:
 	/* Starts to read @n bytes of @pe's heap at @src to @dst of the own heap. */
 	NDA_DEV enum nda_status get_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 	{
-		if (__builtin_expect(pe >= n_pes_, 0))
+		if (NDA_DEV_RARE(pe >= n_pes_))
 			return NDA_INVALID;
 
 		uint64_t q = queue_address(pe);

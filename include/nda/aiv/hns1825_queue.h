@@ -123,9 +123,10 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 {
 	uint32_t head = NDA_QUEUE_LOAD(core, q, state.head);
 
-	if (static_cast<int32_t>(head - NDA_QUEUE_LOAD(core, q, state.limit)) >= 0)
+	if (NDA_DEV_RARE(
+		    static_cast<int32_t>(head - NDA_QUEUE_LOAD(core, q, state.limit)) >= 0))
 		return false;
-	if (length - 1 >= format::max_length)
+	if (NDA_DEV_RARE(length - 1 >= format::max_length))
 		return false;
 
 	uint64_t slot = NDA_QUEUE_LOAD(core, q, state.next_slot);
@@ -174,7 +175,7 @@ public:
 	 * @in_batch: the caller has the batch open and rings later; limit then is the
 	 * batch's.
 	 */
-	NDA_DEV enum nda_status post(const operation &op, bool in_batch)
+	NDA_DEV_SLOW enum nda_status post(const operation &op, bool in_batch) noexcept
 	{
 		enum nda_status status = refusal(in_batch);
 		operation part = op;
@@ -225,16 +226,16 @@ public:
 
 		Deadline<Core> deadline(core_, timeout_us_);
 		reader r = start_reading();
+		uint32_t first = r.ci;
 		bool expired = false;
 
 		while (static_cast<int32_t>(target - r.ci) > 0) {
-			uint32_t got = consume(&r, target - r.ci);
-
-			status = static_cast<enum nda_status>(r.seen.status);
-			if (status != NDA_OK)
-				break;
-			if (got != 0)
+			if (consume(&r, target - r.ci) != 0) {
+				status = static_cast<enum nda_status>(r.seen);
+				if (status != NDA_OK)
+					break;
 				continue;
+			}
 			if (expired) {
 				status = NDA_TIMEOUT;
 				break;
@@ -242,7 +243,7 @@ public:
 			expired = deadline.passed();
 			core_.relax();
 		}
-		publish(r);
+		publish(r, first);
 		return status;
 	}
 
@@ -260,14 +261,15 @@ public:
 
 		reader r = start_reading();
 		if (r.head == r.tail)
-			return static_cast<enum nda_status>(r.error.status);
-		if (r.error.status == NDA_OK && r.signalled != r.head) {
+			return sticky();
+		if (signalled_up_to(r.head) != r.head && sticky() == NDA_OK) {
 			status = post_flush();
 			if (status != NDA_OK)
 				return status;
 			r = start_reading();
 		}
 
+		uint32_t first = r.ci;
 		bool expired = false;
 		for (;;) {
 			uint32_t got = consume(&r, r.head - r.tail);
@@ -277,8 +279,8 @@ public:
 			if (got != 0)
 				continue;
 			/* A failed queue may or may not report what asked for nothing. */
-			if (r.error.status != NDA_OK &&
-				static_cast<int32_t>(r.tail - r.signalled) >= 0)
+			if (sticky() != NDA_OK &&
+				static_cast<int32_t>(r.tail - signalled_up_to(r.head)) >= 0)
 				break;
 			if (expired) {
 				status = NDA_TIMEOUT;
@@ -287,10 +289,8 @@ public:
 			expired = deadline->passed();
 			core_.relax();
 		}
-		publish(r);
-		return r.error.status != NDA_OK
-			? static_cast<enum nda_status>(r.error.status)
-			: status;
+		publish(r, first);
+		return sticky() != NDA_OK ? sticky() : status;
 	}
 
 	/* What is posted next starts after every READ posted before; WRITEs of one queue
@@ -315,10 +315,7 @@ private:
 		uint32_t ci;
 		uint32_t tail;
 		uint32_t head;
-		uint32_t signalled;
-		uint32_t first_ci;
-		nda_queue_error error; /* sticky */
-		nda_queue_error seen;  /* of the last error CQE that it met */
+		uint32_t seen; /* status of the last error CQE that it met */
 	};
 
 	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not
@@ -342,6 +339,21 @@ private:
 								      : NDA_OK;
 	}
 
+	/* The queue's first error. */
+	NDA_DEV enum nda_status sticky() const
+	{
+		return static_cast<enum nda_status>(
+			NDA_QUEUE_LOAD(core_, q_, state.error.status));
+	}
+
+	/* The index after the last WQE with a completion. */
+	NDA_DEV uint32_t signalled_up_to(uint32_t head) const
+	{
+		return NDA_QUEUE_LOAD(core_, q_, signal_every) == 1
+			? head
+			: NDA_QUEUE_LOAD(core_, q_, state.signalled);
+	}
+
 	/* Why it takes no operation. */
 	NDA_DEV enum nda_status refusal(bool in_batch) const
 	{
@@ -361,16 +373,22 @@ private:
 			NDA_QUEUE_LOAD(core_, q_, signal_every));
 	}
 
+	/* Whether posts are refused, or done in another way, whatever the window says. */
+	NDA_DEV bool shut(bool in_batch) const
+	{
+		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
+
+		return sticky() != NDA_OK ||
+			(in_batch ? flags & ~uint32_t{NDA_QUEUE_IN_BATCH} : flags) != 0;
+	}
+
 	/* The derived part of the mutable line, from the rest of it. */
 	NDA_DEV void store_window(const geometry &r, uint32_t head, uint32_t tail,
 		uint32_t signalled, bool in_batch)
 	{
 		window w = make_window(r, head, tail, signalled);
-		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
-		bool shut = NDA_QUEUE_LOAD(core_, q_, state.error.status) != NDA_OK ||
-			(in_batch ? flags & ~uint32_t{NDA_QUEUE_IN_BATCH} : flags) != 0;
 
-		NDA_QUEUE_STORE(core_, q_, state.limit, shut ? head : w.limit);
+		NDA_QUEUE_STORE(core_, q_, state.limit, shut(in_batch) ? head : w.limit);
 		NDA_QUEUE_STORE(core_, q_, state.next_slot, w.next_slot);
 		NDA_QUEUE_STORE(core_, q_, state.next_word0, w.next_word0);
 		NDA_QUEUE_STORE(core_, q_, state.doorbell, w.doorbell);
@@ -428,11 +446,12 @@ private:
 			ring();
 
 		Deadline<Core> deadline(core_, timeout_us_);
+		uint32_t first = r.ci;
 		bool expired = false;
 		enum nda_status status = NDA_OK;
 		for (;;) {
 			consume(&r, r.head - r.tail);
-			status = static_cast<enum nda_status>(r.error.status);
+			status = sticky();
 			if (status != NDA_OK || r.head - r.tail < capacity)
 				break;
 			if (expired) {
@@ -442,7 +461,7 @@ private:
 			expired = deadline.passed();
 			core_.relax();
 		}
-		publish(r);
+		publish(r, first);
 		return status;
 	}
 
@@ -472,15 +491,7 @@ private:
 		r.ci = NDA_QUEUE_LOAD(core_, q_, state.cq_ci);
 		r.tail = NDA_QUEUE_LOAD(core_, q_, state.tail);
 		r.head = NDA_QUEUE_LOAD(core_, q_, state.head);
-		r.signalled = NDA_QUEUE_LOAD(core_, q_, signal_every) == 1
-			? r.head
-			: NDA_QUEUE_LOAD(core_, q_, state.signalled);
-		r.first_ci = r.ci;
-		r.error.status = NDA_QUEUE_LOAD(core_, q_, state.error.status);
-		r.error.raw_status = NDA_QUEUE_LOAD(core_, q_, state.error.raw_status);
-		r.error.raw_vendor = NDA_QUEUE_LOAD(core_, q_, state.error.raw_vendor);
-		r.error.wqe_index = NDA_QUEUE_LOAD(core_, q_, state.error.wqe_index);
-		r.seen = {};
+		r.seen = NDA_OK;
 		return r;
 	}
 
@@ -557,33 +568,30 @@ private:
 			r->tail += done;
 		if (known && !error)
 			return;
-		r->seen.status = error ? format::status_of(format::cqe_syndrome(word))
-				       : NDA_BAD_RESPONSE;
-		r->seen.raw_status = error ? format::cqe_syndrome(word) : 0;
-		r->seen.raw_vendor = error ? format::cqe_vendor(word) : 0;
-		r->seen.wqe_index = counter;
-		if (r->error.status == NDA_OK)
-			r->error = r->seen;
+		r->seen = error ? format::status_of(format::cqe_syndrome(word))
+				: NDA_BAD_RESPONSE;
+		if (sticky() != NDA_OK)
+			return;
+		NDA_QUEUE_STORE(core_, q_, state.error.status, r->seen);
+		NDA_QUEUE_STORE(core_, q_, state.error.raw_status,
+			static_cast<uint8_t>(error ? format::cqe_syndrome(word) : 0));
+		NDA_QUEUE_STORE(core_, q_, state.error.raw_vendor,
+			static_cast<uint8_t>(error ? format::cqe_vendor(word) : 0));
+		NDA_QUEUE_STORE(core_, q_, state.error.wqe_index, counter);
 	}
 
-	/* Makes what @r consumed known: to this core's later posts, the host and the NIC.
-	 */
-	NDA_DEV void publish(const reader &r)
+	/* Makes what @r consumed from @first on known: to this core's later posts, the host
+	 * and the NIC. */
+	NDA_DEV void publish(const reader &r, uint32_t first)
 	{
-		if (r.ci == r.first_ci)
+		if (r.ci == first)
 			return;
 		NDA_QUEUE_STORE(core_, q_, state.tail, r.tail);
 		NDA_QUEUE_STORE(core_, q_, state.cq_ci, r.ci);
-		if (r.seen.status != NDA_OK) {
-			NDA_QUEUE_STORE(core_, q_, state.error.status, r.error.status);
-			NDA_QUEUE_STORE(
-				core_, q_, state.error.raw_status, r.error.raw_status);
-			NDA_QUEUE_STORE(
-				core_, q_, state.error.raw_vendor, r.error.raw_vendor);
-			NDA_QUEUE_STORE(
-				core_, q_, state.error.wqe_index, r.error.wqe_index);
-		}
-		store_window(load_geometry(), r.head, r.tail, r.signalled, false);
+		NDA_QUEUE_STORE(core_, q_, state.limit,
+			shut(false) ? r.head
+				    : window_limit(load_geometry(), r.head, r.tail,
+					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
 		core_.clean(q_ + offsetof(nda_queue, state), sizeof(nda_queue_state));
 
 		uint64_t record = NDA_QUEUE_LOAD(core_, q_, cq_record);

@@ -76,21 +76,29 @@ NDA_DEV uint32_t unsignalled_left(const geometry &r, uint32_t head, uint32_t sig
 	return run >= r.signal_every - 1 ? 0 : r.signal_every - 1 - run;
 }
 
-/* The window from @head on, while nothing but posting happens: as far as there is credit,
- * and not over the end of an aligned block of min(depth, 256), where the owner bit or the
- * doorbell changes. */
-NDA_DEV window make_window(
+/* How far the window from @head on goes, while nothing but posting happens: as far as there
+ * is credit, and not over the end of an aligned block of min(depth, 256), where the owner
+ * bit or the doorbell changes. */
+NDA_DEV uint32_t window_limit(
 	const geometry &r, uint32_t head, uint32_t tail, uint32_t signalled)
 {
 	uint32_t outstanding = head - tail;
-	uint32_t left = (min_u32(r.depth, 256) - 1) - (head & (min_u32(r.depth, 256) - 1));
+	uint32_t block = min_u32(r.depth, 256) - 1;
+	uint32_t left = block - (head & block);
+
+	left = min_u32(left, outstanding >= r.capacity ? 0 : r.capacity - outstanding);
+	if (r.signal_every != 1)
+		left = min_u32(left, unsignalled_left(r, head, signalled));
+	return head + left;
+}
+
+NDA_DEV window make_window(
+	const geometry &r, uint32_t head, uint32_t tail, uint32_t signalled)
+{
 	bool every = r.signal_every == 1;
 	window w;
 
-	left = min_u32(left, outstanding >= r.capacity ? 0 : r.capacity - outstanding);
-	if (!every)
-		left = min_u32(left, unsignalled_left(r, head, signalled));
-	w.limit = head + left;
+	w.limit = window_limit(r, head, tail, signalled);
 	w.next_slot = slot_address(r, head);
 	w.next_word0 = format::control_word(head, r.depth, every);
 	w.doorbell = format::doorbell_value(r.doorbell_template, head);

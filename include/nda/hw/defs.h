@@ -14,15 +14,18 @@
 #define NDA_DEV __attribute__((always_inline)) inline[aicore]
 #define NDA_DEV_SLOW inline[aicore]
 #else
-#define NDA_DEV inline
-/* Out of line, and seen by the caller as an ordinary call: what a slow path does must not
- * cost the fast path a register. */
+#define NDA_DEV __attribute__((always_inline)) inline
+/* Out of line, and an ordinary call to the caller: what a slow path does must not cost the
+ * fast path a register. */
 #if defined(__clang__)
-#define NDA_DEV_SLOW inline __attribute__((noinline, cold))
+#define NDA_DEV_SLOW __attribute__((noinline)) inline
 #else
-#define NDA_DEV_SLOW inline __attribute__((noinline, cold, noipa))
+#define NDA_DEV_SLOW __attribute__((noinline, noipa)) inline
 #endif
 #endif
+
+/* A condition for which nothing in the usual path is to be held ready. */
+#define NDA_DEV_RARE(condition) __builtin_expect_with_probability(!!(condition), 0, 1.0)
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "nda: NPU, NIC and host are little-endian"

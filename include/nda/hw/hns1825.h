@@ -600,21 +600,21 @@ enum syndrome : uint8_t {
 };
 
 /* The status of an error CQE: never NDA_OK, whatever the number; 0 and unknown ones are
- * NDA_GENERAL_ERROR. Written as tests, since a table would be static data. */
+ * NDA_GENERAL_ERROR. A table would be static data: the first eight are the digits of one
+ * number. */
 NDA_DEV enum nda_status status_of(uint8_t s)
 {
+	constexpr uint32_t first_eight = NDA_GENERAL_ERROR << 0 | NDA_LOCAL_LENGTH << 4 |
+		NDA_LOCAL_QP << 8 | NDA_GENERAL_ERROR << 12 | NDA_LOCAL_PROTECTION << 16 |
+		NDA_FLUSHED << 20 | NDA_GENERAL_ERROR << 24 |
+		uint32_t{NDA_GENERAL_ERROR} << 28;
+
+	if (s < 8)
+		return static_cast<enum nda_status>(first_eight >> (s * 4) & 15);
 	if (s >= syndrome_bad_response && s <= syndrome_rnr_retry_exceeded)
 		return static_cast<enum nda_status>(
 			s - syndrome_bad_response + NDA_BAD_RESPONSE);
-	if (s == syndrome_local_length || s == syndrome_local_qp)
-		return static_cast<enum nda_status>(s);
-	if (s == syndrome_local_protection)
-		return NDA_LOCAL_PROTECTION;
-	if (s == syndrome_flushed)
-		return NDA_FLUSHED;
-	if (s == syndrome_remote_aborted)
-		return NDA_REMOTE_ABORTED;
-	return NDA_GENERAL_ERROR;
+	return s == syndrome_remote_aborted ? NDA_REMOTE_ABORTED : NDA_GENERAL_ERROR;
 }
 
 /* The consumer record's u32 for @ci, and back: 24 bits. Big-endian in two of three
