@@ -105,9 +105,10 @@ bool Hns1825Format::take_doorbell(SendQueue &q, Breach &breach) const
 	breach.what = doorbell_fault(d, q);
 	if (breach)
 		return true;
-	// The NIC has 16 bits of the index.
 	uint32_t head = hw::sq_record_head(load_acquire<uint32_t>(q.record));
-	uint32_t posted = (head - q.ci) & 0xffff;
+	uint32_t posted = head - q.ci;
+	// Only 16 bits of the record count for the NIC; that all of them must be right
+	// finds a record in the host's byte order.
 	if (posted > q.depth || posted < q.pi - q.ci)
 		breach.what = "record that names more WQEs than the ring has, or went back";
 	else if (!page_is_between(d.pi_high, q.rung, q.ci + posted, q.rung))

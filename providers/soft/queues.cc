@@ -5,6 +5,7 @@
 #include "providers/soft/npu.h"
 #include "providers/soft/words.h"
 
+#include <algorithm>
 #include <cinttypes>
 #include <cstring>
 #include <memory>
@@ -108,8 +109,8 @@ int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
 {
 	// The depth that is published must mean the ring to every reader, see
 	// hw::cq_ring().
-	uint32_t published = hw::cq_ring(attr.attr.cqe) ? attr.attr.cqe
-							: round_up_to_power(attr.attr.cqe);
+	uint32_t asked = std::max(attr.attr.cqe, hw::min_depth);
+	uint32_t published = hw::cq_ring(asked) ? asked : round_up_to_power(asked);
 	uint32_t depth = hw::cq_ring(published);
 	queue_.depth = depth;
 	queue_.stride = hw::default_cqe_stride;
