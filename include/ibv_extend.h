@@ -18,6 +18,11 @@
  * Checks are made in the order in which each function lists its errors. "context" below, as
  * an argument, is refused as NULL also when its ibv_context is NULL.
  *
+ * Names. Structures, members, functions and values are those of 4.2.0. Not every
+ * enumerator's spelling is on record: QUEUE_BUF_DMA_MODE_*, DOORBELL_MAP_MODE_*,
+ * MEMCPY_DIRECTION_*, IBV_LB_MODE_*, IBV_HYPER_FEAT_V* and IBV_QP_ATTR_EXTEND_* follow
+ * their enum's tag, unverified.
+ *
  * Threads. Every function may be called from any thread at any time, with one rule of the
  * caller's: an object is not used while, or after, it is closed or destroyed. No lock is
  * held while a driver's function runs, nor while a driver is loaded.
@@ -61,8 +66,7 @@
 #include <infiniband/verbs.h>
 #include <stdint.h>
 
-/* Annex K headers may define these names of struct ibv_extend_ops as function-like macros.
- */
+/* Annex K headers may define these members of ibv_extend_ops as function-like macros. */
 #if defined(memset_s) || defined(memcpy_s)
 #warning "memset_s or memcpy_s is a macro: call the members as (ops->memset_s)(...)"
 #endif

@@ -121,6 +121,7 @@ private:
 
 ibv_context_extend *open_context(ibv_context *context)
 {
+	int before = errno;
 	if (!context || !context->device) {
 		warn("ibv_open_extend: no context, or a context without device");
 		errno = EINVAL;
@@ -130,7 +131,6 @@ ibv_context_extend *open_context(ibv_context *context)
 	if (!driver)
 		return nullptr;
 
-	int before = errno;
 	errno = 0;
 	ibv_context_extend *opened = driver->alloc_context(context);
 	if (!opened) {

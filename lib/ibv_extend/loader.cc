@@ -63,8 +63,7 @@ bool load_candidate(SearchStep &step, LoadedDriver &driver)
 	if (!worth_loading(step))
 		return false;
 	void *resident = dlopen(step.path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-	// Never lazily: a symbol that a driver lacks would end the process when it is
-	// called.
+	// Never lazily: to call a symbol that a driver lacks would end the process.
 	driver.handle = dlopen(step.path.c_str(), RTLD_NOW | RTLD_LOCAL);
 	if (!driver.handle) {
 		step.outcome = Outcome::failed;
@@ -84,7 +83,7 @@ bool load_candidate(SearchStep &step, LoadedDriver &driver)
 	return true;
 }
 
-// Of several candidates' troubles one is to be told: that of a file that is there, else the
+// Of the candidates' troubles one is told: that of the first file that is there, or the
 // last.
 const SearchStep &telling(const SearchReport &report, size_t first)
 {

@@ -53,8 +53,7 @@ void pin_driver(const Driver *driver)
 	bool code_pinned = pin(code_address(alloc_context));
 	if (!pin(driver) || !code_pinned)
 		warn(std::string("driver ") + driver->name +
-			" is not part of a loaded object: it cannot be kept from being "
-			"unmapped");
+			" is not part of a loaded object: nothing keeps it mapped");
 }
 
 } // namespace
@@ -160,8 +159,7 @@ void Registry::load(
 	else if (loaded.was_resident)
 		silent.text = loaded.path +
 			" did not register: it was loaded before, when this library was "
-			"not there or "
-			"not global";
+			"not there or not global";
 	else
 		silent.text = loaded.path + " did not register a driver under a new name";
 	report.push_back(std::move(silent));
@@ -173,8 +171,7 @@ Registry::Search Registry::load_drivers(const SearchPaths &paths)
 		return Search::nested;
 	Searching mark;
 
-	// Taken before the files are read: what changes after that makes the next one
-	// differ.
+	// Taken before the files are read: a change after that makes the next one differ.
 	std::string fingerprint = search_fingerprint(paths);
 	{
 		std::lock_guard<std::mutex> lock(mutex_);
@@ -185,9 +182,8 @@ Registry::Search Registry::load_drivers(const SearchPaths &paths)
 	std::vector<DriverEntry> entries = collect_entries(paths, report);
 	std::string text;
 	if (!entries.empty() && !make_global(own_address(), text))
-		warn("cannot make the library global, so only drivers that are linked to "
-		     "it can "
-		     "register: " +
+		warn("drivers that are not linked to the library cannot register, since it "
+		     "cannot be made global: " +
 			text);
 	for (const DriverEntry &entry : entries)
 		if (!is_loaded(entry.name))

@@ -48,6 +48,7 @@ uint32_t capability(const char *driver_name)
 	ibv_context_extend *context = ibv_open_extend(&device.context);
 	if (!context)
 		return 0;
+	EXPECT_EQ(0, errno) << "success must keep it, also over a search";
 	ibv_device_attr_extend attr = {};
 	EXPECT_EQ(0, ibv_query_device_extend(context, &attr));
 	EXPECT_EQ(0, ibv_close_extend(context));
