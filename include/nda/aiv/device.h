@@ -18,8 +18,8 @@
  *
  * Every operation returns an enum nda_status:
  * - NDA_OK: posted (nbi), or done.
- * - NDA_INVALID: no such PE, the own PE, a batch is open on the PE's queue, a range outside
- *   its region, or a key too wide for the format.
+ * - NDA_INVALID: no such PE, no queue to it (which only the own PE may lack), a batch is
+ *open on the PE's queue, a range outside its region, or a key too wide for the format.
  * - NDA_QUEUE_LENT: the queue is lent to a compatibility view.
  * - NDA_TIMEOUT: no credit, or not done, by the table's deadline; not sticky. Of a transfer
  *   of more than 2^31 - 1 bytes the first parts may be on their way.
@@ -182,7 +182,7 @@ public:
 		enum nda_status first = n_pes_ == 0 ? NDA_INVALID : NDA_OK;
 
 		for (uint32_t pe = 0; pe < n_pes_; pe++) {
-			if (pe == my_pe_)
+			if (pe == my_pe_ && !reaches_itself())
 				continue;
 			enum nda_status status = queue(pe).quiet(&deadline);
 			if (first == NDA_OK)
@@ -203,6 +203,13 @@ public:
 	NDA_DEV Batch<Core> batch(uint32_t pe) { return Batch<Core>(this, pe); }
 
 private:
+	/* Whether there is a queue to the own PE. */
+	NDA_DEV bool reaches_itself() const
+	{
+		return core_.template load<uint32_t>(
+			       queue_address(my_pe_) + offsetof(nda_queue, valid)) != 0;
+	}
+
 	friend class Batch<Core>;
 
 	template <class T>
