@@ -213,7 +213,6 @@ int Channel::query_identity()
 // the SQ. Nothing is ever received, but some drivers refuse an empty RQ.
 int Channel::create_queues()
 {
-	const char *name = nic_->name().c_str();
 	const queue_buf_dma_mode mode = config_.dma_mode == NDA_DMA_PCIE
 		? QUEUE_BUF_DMA_MODE_DEFAULT
 		: QUEUE_BUF_DMA_MODE_INDEP_UB;
@@ -224,8 +223,7 @@ int Channel::create_queues()
 	clear_error_detail();
 	cq_ = ibv_create_cq_extend(nic_->extend(), &cq);
 	if (!cq_)
-		return fail_in(-errno, "nic %s: create a CQ of %u entries in NPU memory",
-			name, config_.sq_depth);
+		return fail_driver(errno, "CQ");
 	ibv_qp_init_attr_extend qp = {};
 	qp.pd = nic_->pd();
 	qp.attr.send_cq = cq_->cq;
@@ -240,9 +238,20 @@ int Channel::create_queues()
 	clear_error_detail();
 	qp_ = ibv_create_qp_extend(nic_->extend(), &qp);
 	if (!qp_)
-		return fail_in(-errno, "nic %s: create a QP of %u WQEs in NPU memory", name,
-			config_.sq_depth);
+		return fail_driver(errno, "QP");
 	return 0;
+}
+
+// The cause is known to the NPU's callbacks, if they failed, or to the driver.
+int Channel::fail_driver(int error, const char *object)
+{
+	const int rc = error ? -error : -EIO;
+	const char *why = nic_->driver_detail();
+	if (!error_detail()[0] && *why)
+		return fail(rc, "nic %s: create a %s of %u entries in NPU memory: %s",
+			nic_->name().c_str(), object, config_.sq_depth, why);
+	return fail_in(rc, "nic %s: create a %s of %u entries in NPU memory",
+		nic_->name().c_str(), object, config_.sq_depth);
 }
 
 int Channel::to_init()

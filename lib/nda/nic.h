@@ -43,6 +43,8 @@ public:
 	virtual int deregister_memory(ibv_mr *mr) = 0;
 	// Which processes may reach this one: those that give the same 32 bytes.
 	virtual int join_session(const uint8_t *session) = 0;
+	// What the extension driver has to say of its last failure in this thread, or "".
+	virtual const char *driver_detail() const = 0;
 
 	int info(nda_nic_info &out);
 	// The index of the GID that is used where the caller names none.

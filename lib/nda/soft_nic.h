@@ -22,6 +22,7 @@ public:
 	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
 	int deregister_memory(ibv_mr *mr) override;
 	int join_session(const uint8_t *session) override;
+	const char *driver_detail() const override { return api_.error_detail(); }
 
 private:
 	SoftNic(std::string name, nda_format format, const SoftApi &api)
