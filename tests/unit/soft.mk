@@ -6,3 +6,11 @@ soft_bench := $(SOFT_OBJS) $(call objs,tests/mock/soft_bench.cc) $(LIB_EXTEND)
 soft_libs = -L$(B)/lib -libv_extend $(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RPATH)')
 
 $(eval $(call unit_test,soft_verbs_test,$(soft_bench),$$(soft_libs)))
+$(eval $(call unit_test,soft_fabric_test,$(soft_bench) $(call objs,tests/mock/soft_process.cc),\
+	$$(soft_libs)))
+$(B)/tests/soft_fabric_test: | $(B)/tests/soft_peer
+
+# The other process.
+TEST_HELPERS += $(B)/tests/soft_peer
+$(B)/tests/soft_peer: $(call objs,tests/mock/soft_peer.cc) $(soft_bench)
+	$(call prog,$@,$(filter %.o,$^),$(soft_libs) -lgtest)

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// Software NPUs of several processes.
+#include "providers/soft/fabric.h"
+#include "tests/mock/soft_bench.h"
+#include "tests/mock/soft_process.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <poll.h>
+#include <signal.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+namespace nda::soft_test {
+namespace {
+
+namespace hw = nda::hw::hns1825;
+
+constexpr uint64_t size = 4u << 20;
+
+// The session of this test program: a process is in one only.
+struct Session {
+	uint8_t bytes[NDA_SOFT_SESSION_BYTES];
+
+	Session()
+	{
+		EXPECT_EQ(getrandom(bytes, sizeof(bytes), 0),
+			static_cast<ssize_t>(sizeof(bytes)));
+		EXPECT_EQ(api().set_session(bytes), 0) << detail();
+	}
+};
+
+const Session &session()
+{
+	static const Session s;
+	return s;
+}
+
+struct Remote {
+	PeerProcess process;
+	ibv_gid gid = {};
+	uint32_t qpn = 0, rkey = 0;
+	uint64_t memory = 0;
+
+	explicit Remote(const uint8_t *with_session = session().bytes)
+	{
+		if (with_session) {
+			EXPECT_EQ(process.ask("session " +
+					  hex(with_session, NDA_SOFT_SESSION_BYTES)),
+				"ok");
+		}
+		std::vector<std::string> answer = split(process.ask("open"));
+		if (answer.size() != 5) {
+			ADD_FAILURE() << "the helper does not answer";
+			return;
+		}
+		for (size_t i = 0; i < sizeof(gid); i++)
+			gid.raw[i] = static_cast<uint8_t>(
+				std::stoul(answer[1].substr(2 * i, 2), nullptr, 16));
+		qpn = static_cast<uint32_t>(std::stoul(answer[2]));
+		memory = std::stoull(answer[3]);
+		rkey = static_cast<uint32_t>(std::stoul(answer[4]));
+	}
+	std::string connect(const TestNic &nic, const TestQueue &queue)
+	{
+		ibv_gid own = nic.gid();
+		return process.ask("connect " + hex(&own, sizeof(own)) + " " +
+			std::to_string(queue.qpn()));
+	}
+};
+
+nda_soft_npu_attr assisted()
+{
+	nda_soft_npu_attr attr = {};
+	attr.assist = 1;
+	return attr;
+}
+
+class Fabric : public testing::Test {
+protected:
+	Fabric()
+	{
+		session();
+		memory = npu.alloc(size);
+		mr = nic.reg(memory, size);
+	}
+	~Fabric() override { EXPECT_EQ(api().dereg_mr(mr), 0) << detail(); }
+	void connect(Remote &r)
+	{
+		queue.connect(r.gid, r.qpn);
+		EXPECT_EQ(r.connect(nic, queue), "ok");
+	}
+	std::vector<uint8_t> pattern(size_t count, unsigned seed) const
+	{
+		std::vector<uint8_t> bytes(count);
+		for (size_t i = 0; i < count; i++)
+			bytes[i] = static_cast<uint8_t>(seed + i * 7 + i / 251);
+		return bytes;
+	}
+	std::string line(const char *verb, uint64_t count)
+	{
+		return std::string(verb) + " 0 " + std::to_string(memory) + " " +
+			std::to_string(mr->rkey) + " " + std::to_string(count);
+	}
+
+	TestNpu npu{assisted()};
+	TestNic nic;
+	TestQueue queue{npu, nic};
+	uint64_t memory;
+	ibv_mr *mr;
+};
+
+TEST_F(Fabric, TwoProcessesWriteAndReadEachOthersMemory)
+{
+	Remote r;
+	connect(r);
+	npu.write(memory, pattern(1000000, 5));
+	queue.write(memory, mr->lkey, r.memory, r.rkey, 1000000);
+	std::optional<Cqe> c = queue.wait();
+	ASSERT_TRUE(c);
+	ASSERT_FALSE(c->error) << int{c->syndrome};
+	EXPECT_EQ(r.process.ask("check 0 1000000 5"), "ok");
+
+	EXPECT_EQ(r.process.ask("fill 0 300000 77"), "ok");
+	queue.read(memory, mr->lkey, r.memory, r.rkey, 300000);
+	c = queue.wait();
+	ASSERT_TRUE(c);
+	ASSERT_FALSE(c->error);
+	EXPECT_EQ(npu.read(memory, 300000), pattern(300000, 77));
+
+	EXPECT_EQ(r.process.ask("fill 0 5000 99"), "ok");
+	EXPECT_EQ(r.process.ask(line("write", 5000)), "ok");
+	EXPECT_EQ(npu.read(memory, 5000), pattern(5000, 99));
+	npu.write(memory, pattern(5000, 111));
+	EXPECT_EQ(r.process.ask(line("read", 5000)), "ok");
+	EXPECT_EQ(r.process.ask("check 0 5000 111"), "ok");
+	EXPECT_EQ(npu.violations(), 0u);
+}
+
+TEST_F(Fabric, PeersAccessRulesHoldAcrossProcesses)
+{
+	Remote r;
+	connect(r);
+	queue.write(memory, mr->lkey, r.memory + size - 4, r.rkey, 8);
+	std::optional<Cqe> c = queue.wait();
+	ASSERT_TRUE(c);
+	EXPECT_EQ(c->syndrome, hw::syndrome_remote_access);
+}
+
+TEST_F(Fabric, ThreeProcessesConnectInEveryDirection)
+{
+	Remote r1, r2;
+	TestQueue second(npu, nic);
+	queue.connect(r1.gid, r1.qpn);
+	second.connect(r2.gid, r2.qpn);
+	EXPECT_EQ(r1.connect(nic, queue), "ok");
+	EXPECT_EQ(r2.connect(nic, second), "ok");
+	EXPECT_EQ(r1.process.ask("fill 0 100 1"), "ok");
+	EXPECT_EQ(r2.process.ask("fill 0 100 2"), "ok");
+	EXPECT_EQ(r1.process.ask(line("write", 100)), "ok");
+	EXPECT_EQ(npu.read(memory, 100), pattern(100, 1));
+	EXPECT_EQ(r2.process.ask(line("write", 100)), "ok");
+	EXPECT_EQ(npu.read(memory, 100), pattern(100, 2));
+}
+
+TEST_F(Fabric, NpuThatAPeerOpensLaterIsReached)
+{
+	Remote r;
+	connect(r);
+	queue.write(memory, mr->lkey, r.memory, r.rkey, 8);
+	ASSERT_TRUE(queue.wait());
+	std::vector<std::string> second = split(r.process.ask("second"));
+	ASSERT_EQ(second.size(), 3u);
+	npu.write(memory, {1, 2, 3, 4, 5, 6, 7, 8});
+	queue.write(memory, mr->lkey, std::stoull(second[1]),
+		static_cast<uint32_t>(std::stoul(second[2])), 8);
+	std::optional<Cqe> c = queue.wait();
+	ASSERT_TRUE(c);
+	EXPECT_FALSE(c->error) << int{c->syndrome};
+	EXPECT_EQ(r.process.ask("peek " + second[1]), "ok 0102030405060708");
+}
+
+TEST_F(Fabric, NpuThatThisProcessOpensAndClosesLaterIsReachedMeanwhile)
+{
+	Remote r;
+	connect(r);
+	for (int round = 0; round < 3; round++) {
+		TestNpu later;
+		uint64_t address = later.alloc(4096);
+		ibv_mr *late = nic.reg(address, 4096);
+		EXPECT_EQ(r.process.ask("fill 0 100 4"), "ok");
+		EXPECT_EQ(r.process.ask("write 0 " + std::to_string(address) + " " +
+				  std::to_string(late->rkey) + " 100"),
+			"ok");
+		EXPECT_EQ(later.read(address, 100), pattern(100, 4));
+		EXPECT_EQ(api().dereg_mr(late), 0);
+	}
+}
+
+// ---- Death -----------------------------------------------------------------------------
+
+// Writes until the peer's end is seen; how long after begin that was.
+uint64_t write_until_error(TestQueue &q, uint64_t from, uint32_t lkey, const Remote &r,
+	uint64_t begin, uint8_t &syndrome)
+{
+	for (uint64_t end = now_ns() + uint64_t{deadline_ms} * 1000000u; now_ns() < end;) {
+		q.write(from, lkey, r.memory, r.rkey, 8);
+		std::optional<Cqe> c = q.wait();
+		if (!c)
+			return ~uint64_t{0};
+		if (c->error) {
+			syndrome = c->syndrome;
+			return now_ns() - begin;
+		}
+	}
+	return ~uint64_t{0};
+}
+
+TEST_F(Fabric, KilledPeerIsNoticedWhileItsMemoryIsStillBeingTornDown)
+{
+	Remote r;
+	connect(r);
+	EXPECT_EQ(r.process.ask("touch 268435456"), "ok");
+	queue.write(memory, mr->lkey, r.memory, r.rkey, 8);
+	ASSERT_TRUE(queue.wait());
+	uint64_t begin = now_ns();
+	r.process.kill(SIGKILL);
+	uint8_t syndrome = 0;
+	uint64_t took = write_until_error(queue, memory, mr->lkey, r, begin, syndrome);
+	EXPECT_EQ(syndrome, hw::syndrome_retry_exceeded);
+	EXPECT_EQ(queue.state(), IBV_QPS_ERR);
+	printf("noticed %.3f ms after the kill, aim 10 ms\n",
+		static_cast<double>(took) / 1e6);
+	RecordProperty("noticed_us", std::to_string(took / 1000));
+	EXPECT_LT(took, 1000000000u);
+	queue.write(memory, mr->lkey, r.memory, r.rkey, 8);
+	std::optional<Cqe> c = queue.wait();
+	ASSERT_TRUE(c);
+	EXPECT_EQ(c->syndrome, hw::syndrome_flushed);
+}
+
+TEST_F(Fabric, TransfersUnderWayAreCutOffByThePeersDeath)
+{
+	Remote r;
+	connect(r);
+	for (int i = 0; i < 63; i++)
+		queue.put_wqe(
+			queue.wqe(hw::op_write, memory, mr->lkey, r.memory, r.rkey, size));
+	queue.ring();
+	r.process.kill(SIGKILL);
+	bool failed = false;
+	for (int i = 0; i < 63; i++) {
+		std::optional<Cqe> c = queue.wait();
+		ASSERT_TRUE(c);
+		if (failed) {
+			EXPECT_EQ(c->syndrome, hw::syndrome_flushed);
+		} else if (c->error) {
+			EXPECT_EQ(c->syndrome, hw::syndrome_retry_exceeded);
+			failed = true;
+		}
+	}
+	EXPECT_TRUE(failed) << "252 MiB went to a process that was being killed";
+}
+
+TEST_F(Fabric, PeerThatExitsIsNoticedToo)
+{
+	Remote r;
+	connect(r);
+	EXPECT_EQ(r.process.ask("quit"), "");
+	uint8_t syndrome = 0;
+	EXPECT_NE(write_until_error(queue, memory, mr->lkey, r, now_ns(), syndrome),
+		~uint64_t{0});
+	EXPECT_EQ(syndrome, hw::syndrome_retry_exceeded);
+}
+
+TEST_F(Fabric, NothingIsLeftOfAKilledProcess)
+{
+	std::string name;
+	{
+		Remote r;
+		connect(r);
+		uint8_t id[8];
+		memcpy(id, r.gid.raw + 8, 8);
+		name = "/" + hex(id, 8);
+		r.process.kill(SIGKILL);
+		EXPECT_TRUE(r.process.reap());
+	}
+	std::ifstream sockets("/proc/net/unix");
+	std::string all((std::istreambuf_iterator<char>(sockets)), {});
+	EXPECT_EQ(all.find(name), all.npos);
+	EXPECT_NE(all.find("nda-soft/"), all.npos) << "this process listens";
+}
+
+TEST_F(Fabric, DeadInitiatorDoesNotHoldUpDeregistration)
+{
+	Remote r;
+	connect(r);
+	EXPECT_EQ(r.process.ask("stick"), "ok");
+	EXPECT_EQ(soft::Fabric::get().quiesce(20), -ETIMEDOUT);
+	r.process.kill(SIGKILL);
+	ibv_mr *region = nic.reg(memory, 4096);
+	EXPECT_EQ(api().dereg_mr(region), 0) << detail();
+}
+
+TEST_F(Fabric, NothingIsWrittenAfterDeregistrationHasReturned)
+{
+	for (int round = 0; round < 20; round++) {
+		Remote r;
+		TestQueue q(npu, nic);
+		q.connect(r.gid, r.qpn);
+		EXPECT_EQ(r.connect(nic, q), "ok");
+		EXPECT_EQ(api().npu_memset(npu.get(), memory, 0xaa, size), 0);
+		for (int i = 0; i < 60; i++)
+			q.put_wqe(q.wqe(
+				hw::op_write, memory, mr->lkey, r.memory, r.rkey, size));
+		q.ring();
+		EXPECT_EQ(r.process.ask("dereg"), "ok");
+		// What is filled in now must stay.
+		EXPECT_EQ(r.process.ask("fill 0 4194304 3"), "ok");
+		bool failed = false;
+		for (int i = 0; i < 60; i++) {
+			std::optional<Cqe> c = q.wait();
+			ASSERT_TRUE(c);
+			if (c->error && !failed) {
+				EXPECT_EQ(c->syndrome, hw::syndrome_remote_access);
+			}
+			failed |= c->error;
+		}
+		EXPECT_EQ(r.process.ask("check 0 4194304 3"), "ok");
+	}
+}
+
+// ---- Who may connect -------------------------------------------------------------------
+
+TEST_F(Fabric, ProcessOfAnotherSessionIsNotFound)
+{
+	uint8_t other[NDA_SOFT_SESSION_BYTES];
+	memcpy(other, session().bytes, sizeof(other));
+	other[0] ^= 1;
+	Remote r(other);
+	EXPECT_EQ(queue.to_init(), 0);
+	EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -ECONNREFUSED);
+	EXPECT_NE(detail().find("of this session"), std::string::npos) << detail();
+	EXPECT_EQ(queue.state(), IBV_QPS_INIT);
+}
+
+TEST_F(Fabric, WrongSecretIsRefusedByEitherSide)
+{
+	uint8_t other[NDA_SOFT_SESSION_BYTES];
+	memcpy(other, session().bytes, sizeof(other));
+	other[31] ^= 1;
+	Remote r(other);
+	EXPECT_EQ(queue.to_init(), 0);
+	EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -EACCES);
+	EXPECT_NE(detail().find("not the same session"), std::string::npos) << detail();
+	std::string answer = r.connect(nic, queue);
+	EXPECT_EQ(answer.rfind("error " + std::to_string(-EACCES), 0), 0u) << answer;
+}
+
+TEST_F(Fabric, ProcessWithoutASessionReachesOnlyItself)
+{
+	Remote r(nullptr);
+	std::string answer = r.connect(nic, queue);
+	EXPECT_EQ(answer.rfind("error " + std::to_string(-ENOTCONN), 0), 0u) << answer;
+}
+
+TEST_F(Fabric, GidOfNoProcessIsRefused)
+{
+	ibv_gid gid = nic.gid();
+	gid.raw[15] ^= 1;
+	EXPECT_EQ(queue.to_init(), 0);
+	EXPECT_EQ(queue.to_rtr(gid, 1), -ECONNREFUSED);
+}
+
+TEST(Session, SecondDifferentSessionIsBusy)
+{
+	uint8_t other[NDA_SOFT_SESSION_BYTES];
+	memcpy(other, session().bytes, sizeof(other));
+	EXPECT_EQ(api().set_session(other), 0);
+	other[20] ^= 1;
+	EXPECT_EQ(api().set_session(other), -EBUSY);
+	EXPECT_EQ(api().set_session(nullptr), -EINVAL);
+}
+
+// ---- Peers that do not keep to the protocol --------------------------------------------
+
+class Stranger : public Fabric {
+protected:
+	Stranger() : socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0))
+	{
+		EXPECT_EQ(connect_socket(socket.get()), 0) << strerror(errno);
+	}
+	int connect_socket(int fd)
+	{
+		struct sockaddr_un address;
+		socklen_t length = soft::socket_address(
+			session().bytes, soft::Fabric::get().process(), address);
+		return ::connect(fd, reinterpret_cast<sockaddr *>(&address), length);
+	}
+	soft::Message message(soft::MessageType type) const
+	{
+		soft::Message m = {};
+		m.magic = soft::wire_magic;
+		m.type = type;
+		m.process = 0x1234567890;
+		return m;
+	}
+	void send_hello()
+	{
+		soft::Message m = message(soft::MessageType::hello);
+		memcpy(m.secret, session().bytes + 16, 16);
+		EXPECT_EQ(soft::send_message(socket.get(), m), 0);
+		soft::Message reply;
+		soft::Fd control;
+		EXPECT_EQ(soft::receive_message(socket.get(), reply, control, deadline_ms),
+			0);
+		EXPECT_EQ(reply.type, soft::MessageType::welcome);
+		EXPECT_EQ(memcmp(reply.secret, m.secret, 16), 0);
+	}
+	void expect_dropped()
+	{
+		soft::Message reply;
+		soft::Fd fd;
+		EXPECT_EQ(soft::receive_message(socket.get(), reply, fd, deadline_ms),
+			-ECONNRESET);
+		// And everyone else is served.
+		Remote r;
+		connect(r);
+		queue.write(memory, mr->lkey, r.memory, r.rkey, 8);
+		std::optional<Cqe> c = queue.wait();
+		ASSERT_TRUE(c);
+		EXPECT_FALSE(c->error);
+	}
+
+	soft::Fd socket;
+};
+
+TEST_F(Stranger, GarbageIsDropped)
+{
+	char garbage[100] = "GET / HTTP/1.0\r\n\r\n";
+	EXPECT_EQ(send(socket.get(), garbage, sizeof(garbage), 0),
+		static_cast<ssize_t>(sizeof(garbage)));
+	expect_dropped();
+}
+
+TEST_F(Stranger, ShortMessageIsDropped)
+{
+	EXPECT_EQ(send(socket.get(), "abc", 3, 0), 3);
+	expect_dropped();
+}
+
+TEST_F(Stranger, SilentOneIsDroppedAfterADeadline)
+{
+	expect_dropped();
+}
+
+TEST_F(Stranger, WrongSecretIsDroppedWithoutAnAnswer)
+{
+	EXPECT_EQ(soft::send_message(socket.get(), message(soft::MessageType::hello)), 0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, MessageOutOfOrderIsDropped)
+{
+	EXPECT_EQ(soft::send_message(socket.get(), message(soft::MessageType::segment)), 0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, ControlSegmentThatIsNotSealedIsDropped)
+{
+	send_hello();
+	soft::Fd open(memfd_create("test", MFD_CLOEXEC));
+	ASSERT_EQ(ftruncate(open.get(), sizeof(soft::ControlSegment)), 0);
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), open.get()),
+		0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, ControlSegmentOfAnotherSizeIsDropped)
+{
+	send_hello();
+	soft::Fd fd;
+	ASSERT_EQ(soft::make_sealed_memory("test", 4096, fd), 0);
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), fd.get()),
+		0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, ControlSegmentThatIsNoneIsDropped)
+{
+	send_hello();
+	soft::Fd fd;
+	ASSERT_EQ(soft::make_sealed_memory("test", sizeof(soft::ControlSegment), fd), 0);
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), fd.get()),
+		0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, MessageWithoutItsDescriptorIsDropped)
+{
+	send_hello();
+	EXPECT_EQ(soft::send_message(socket.get(), message(soft::MessageType::ready)), 0);
+	expect_dropped();
+}
+
+TEST_F(Stranger, AnotherUserIsDroppedAtOnce)
+{
+	if (geteuid() != 0)
+		GTEST_SKIP() << "needs root, to become another user";
+	pid_t child = fork();
+	if (child == 0) {
+		// Only system calls: the parent has threads.
+		if (setresuid(65534, 65534, 65534))
+			_exit(1);
+		int fd = ::socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		if (connect_socket(fd))
+			_exit(2);
+		char byte;
+		struct pollfd wait = {fd, POLLIN, 0};
+		if (poll(&wait, 1, 1000) != 1) // well before the deadline for silent ones
+			_exit(3);
+		_exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 4);
+	}
+	int status = -1;
+	ASSERT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_TRUE(WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+} // namespace
+} // namespace nda::soft_test
