@@ -5,3 +5,5 @@
 TESTS += $(B)/tests/golden_test
 $(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
 	$(call prog,$@,$^)
+
+$(foreach test,hns1825_format aiv_post,$(eval $(call unit_test,$(test)_test)))
