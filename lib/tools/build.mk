@@ -3,7 +3,22 @@
 
 CXXFLAGS_lib_tools_perf := -DNDA_VERSION='"$(NDA_VERSION)"'
 
+PERF := $(B)/bin/nda-perf
+TOOLS += $(PERF)
+
 # What needs neither libnda nor a kernel.
 perf_host_objs := $(call objs,$(addprefix lib/tools/perf/,file.cc histogram.cc job.cc layout.cc \
 	options.cc pattern.cc report.cc row.cc sha256.cc))
+perf_pe_objs := $(call objs,$(addprefix lib/tools/perf/,copy.cc kernels.cc measure.cc pe.cc \
+	session.cc))
 perf_libs := -lcrypto
+
+# In the build directory the library is found from beside the program; packages set RPATH empty.
+$(PERF): $(call objs,lib/tools/perf/nda_perf.cc) $(perf_pe_objs) $(perf_host_objs) $(LIB_NDA)
+	$(call prog,$@,$(filter %.o,$^),$(LIB_NDA) -Wl$(comma)-rpath-link$(comma)$(B)/lib \
+		$(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RPATH)') $(perf_libs))
+
+demo-run: all
+	@tests/demo.sh $(B)
+
+.PHONY: demo-run

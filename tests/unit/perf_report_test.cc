@@ -46,6 +46,7 @@ Row row_of(uint64_t size)
 	row.window = 64;
 	row.batch = 1;
 	row.signal_every = 1;
+	row.queues = 2;
 	row.size_bytes = size;
 	row.messages_per_s = 1234567;
 	row.bytes_per_s = 9876543210;
@@ -183,7 +184,8 @@ TEST(PerfReport, Text_HasOneHeadAndAlignedColumns)
 	report.row(large);
 	EXPECT_EQ(report.finish(), 0);
 	EXPECT_EQ(out.text(),
-		"put soft:hns1825: 2 PEs (processes), 1 core each, window 64, batch 1\n"
+		"put soft:hns1825: 2 PEs (processes), 1 core each, window 64, batch 1, 2 "
+		"queues\n"
 		"     size      messages     bandwidth        p50        p99  of memcpy  "
 		"verified\n"
 		"      8 B      1.23 M/s     9.88 GB/s     150 ns    12.3 us          -    "

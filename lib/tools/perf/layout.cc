@@ -9,8 +9,9 @@ namespace nda::perf {
 namespace {
 
 constexpr uint64_t guard_bytes = 64; // at least, between two slots
+constexpr uint64_t areas = 3;        // sources, targets, targets of memcpy
 constexpr uint64_t default_area_bytes = 16 << 20;
-constexpr uint64_t default_piece_bytes = 32 << 20;
+constexpr uint64_t max_piece_bytes = 32 << 20; // bounds the time of a step
 constexpr uint64_t spare_bytes = 1 << 20; // what the group keeps in its heap, and alignment
 constexpr uint64_t page_bytes = 4096;
 
@@ -48,14 +49,14 @@ std::string plan_areas(const Options &o, MemoryPlan *plan)
 	if (o.heap_bytes == 0) {
 		uint64_t area = std::max(least, std::min(wanted, default_area_bytes));
 		plan->part_bytes = align_up(area, page_bytes);
-		plan->heap_bytes = 2 * plan->part_bytes + spare_bytes;
+		plan->heap_bytes = areas * plan->part_bytes + spare_bytes;
 		return "";
 	}
-	const uint64_t need = 2 * align_up(least, page_bytes) + spare_bytes;
+	const uint64_t need = areas * align_up(least, page_bytes) + spare_bytes;
 	if (o.heap_bytes < need)
 		return too_small(o, need);
 	plan->heap_bytes = o.heap_bytes;
-	plan->part_bytes = align_down((o.heap_bytes - spare_bytes) / 2, page_bytes);
+	plan->part_bytes = align_down((o.heap_bytes - spare_bytes) / areas, page_bytes);
 	return "";
 }
 
@@ -64,9 +65,9 @@ std::string plan_piece(const Options &o, MemoryPlan *plan)
 	const uint64_t need = spare_bytes + page_bytes;
 	if (o.heap_bytes != 0 && o.heap_bytes < need)
 		return too_small(o, need);
-	plan->heap_bytes =
-		o.heap_bytes != 0 ? o.heap_bytes : default_piece_bytes + spare_bytes;
-	plan->part_bytes = align_down(plan->heap_bytes - spare_bytes, page_bytes);
+	plan->heap_bytes = o.heap_bytes != 0 ? o.heap_bytes : max_piece_bytes + spare_bytes;
+	plan->part_bytes = std::min(
+		align_down(plan->heap_bytes - spare_bytes, page_bytes), max_piece_bytes);
 	return "";
 }
 

@@ -14,7 +14,7 @@ namespace nda::perf {
 // The same on every PE.
 struct MemoryPlan {
 	uint64_t heap_bytes;
-	uint64_t part_bytes; // each of the two areas of put and get; a piece of copy
+	uint64_t part_bytes; // each of the three areas of put and get; a piece of copy
 };
 
 // "" or what of the options can't be done.

@@ -57,7 +57,7 @@ std::string head_text(const Row &row)
 		" PEs (" + (row.threads ? "threads" : "processes") + "), " +
 		std::to_string(row.cores) + (row.cores == 1 ? " core" : " cores") +
 		" each, window " + std::to_string(row.window) + ", batch " +
-		std::to_string(row.batch);
+		std::to_string(row.batch) + ", " + std::to_string(row.queues) + " queues";
 	if (row.signal_every != 1)
 		text += ", a completion every " + std::to_string(row.signal_every);
 	return text;

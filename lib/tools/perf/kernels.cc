@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/kernels.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <nda/aiv/device.h>
+#include <nda/aiv/soft_core.h>
+
+namespace nda::perf {
+namespace {
+
+using nda::aiv::SoftCore;
+using Device = nda::aiv::Device<SoftCore>;
+
+// From this size on a message takes longer than looking at the clock.
+constexpr uint64_t large_bytes = 65536;
+
+class Stopwatch {
+public:
+	explicit Stopwatch(const SoftCore &core)
+		: core_(core), ns_per_cycle_(1000.0 / double(core.cycles_per_us())),
+		  start_(core.cycles())
+	{}
+	void restart() { start_ = core_.cycles(); }
+	uint64_t ns() const
+	{
+		return uint64_t(double(core_.cycles() - start_) * ns_per_cycle_);
+	}
+
+private:
+	const SoftCore &core_;
+	const double ns_per_cycle_;
+	uint64_t start_;
+};
+
+// When a core's work begins, and when it is enough.
+class Span {
+public:
+	// Waits for the start: asleep at first, since cores may outnumber processors.
+	Span(const Work &work, CoreResult &result) : work_(work), result_(result)
+	{
+		constexpr uint64_t spin_ns = 100000;
+		uint64_t now = now_ns();
+		if (now + spin_ns < work.start_ns)
+			std::this_thread::sleep_for(
+				std::chrono::nanoseconds(work.start_ns - spin_ns - now));
+		while ((now = now_ns()) < work.start_ns)
+			sched_yield();
+		result.start_ns = result.end_ns = now;
+	}
+	void done(uint64_t messages)
+	{
+		result_.messages += messages;
+		result_.end_ns = now_ns();
+	}
+	uint64_t left(uint64_t at_most) const
+	{
+		if (work_.messages == 0)
+			return at_most;
+		return std::min(at_most, work_.messages - result_.messages);
+	}
+	bool time_over(uint64_t now) const
+	{
+		return work_.time_us != 0 && now - result_.start_ns >= work_.time_us * 1000;
+	}
+	bool over() const { return left(1) == 0 || time_over(result_.end_ns); }
+
+private:
+	const Work &work_;
+	CoreResult &result_;
+};
+
+// A core's share of the work.
+class Share {
+public:
+	Share(const Work &work, uint32_t core)
+		: work_(work), base_(core * work.slots * work.stride)
+	{}
+	uint64_t source() const { return work_.source + base_ + at_; }
+	uint64_t target() const { return work_.target + base_ + at_; }
+	void next()
+	{
+		at_ += work_.stride;
+		if (at_ == work_.slots * work_.stride)
+			at_ = 0;
+	}
+
+private:
+	const Work &work_;
+	const uint64_t base_;
+	uint64_t at_ = 0;
+};
+
+nda_status post(Device &device, const Work &work, const Share &share)
+{
+	if (work.get)
+		return device.get_nbi(work.peer, share.target(), share.source(), work.size);
+	return device.put_nbi(work.peer, share.target(), share.source(), work.size);
+}
+
+// Posts n messages, a doorbell each.
+nda_status post_each(Device &device, const Work &work, Share &share, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++, share.next())
+		if (nda_status status = post(device, work, share); status != NDA_OK)
+			return status;
+	return NDA_OK;
+}
+
+// Posts n messages with one doorbell.
+nda_status post_batch(Device &device, const Work &work, Share &share, uint64_t n)
+{
+	auto batch = device.batch(work.peer);
+	for (uint64_t i = 0; i < n; i++, share.next()) {
+		nda_status status = work.get
+			? batch.get_nbi(share.target(), share.source(), work.size)
+			: batch.put_nbi(share.target(), share.source(), work.size);
+		if (status != NDA_OK)
+			return status;
+	}
+	return batch.submit();
+}
+
+// Posts a window, less of it if the time is over first, and waits for it.
+nda_status send_window(Device &device, const Work &work, Share &share, Span &span)
+{
+	const uint64_t window = span.left(work.window);
+	uint64_t posted = 0;
+	while (posted < window) {
+		uint64_t n = std::min(work.batch, window - posted);
+		nda_status status = work.batch == 1 ? post_each(device, work, share, n)
+						    : post_batch(device, work, share, n);
+		if (status != NDA_OK)
+			return status;
+		posted += n;
+		if (work.size >= large_bytes && span.time_over(now_ns()))
+			break;
+	}
+	nda_status status = device.quiet(work.peer);
+	if (status == NDA_OK)
+		span.done(posted);
+	return status;
+}
+
+nda_status run_rate(Device &device, const Work &work, Share &share, CoreResult &result)
+{
+	Span span(work, result);
+	nda_status status = NDA_OK;
+	while (status == NDA_OK && !span.over())
+		status = send_window(device, work, share, span);
+	return status;
+}
+
+nda_status run_latency(Device &device, const Work &work, Share &share, CoreResult &result)
+{
+	Stopwatch watch(device.core());
+	Span span(work, result);
+	while (!span.over()) {
+		watch.restart();
+		nda_status status = post(device, work, share);
+		if (status == NDA_OK)
+			status = device.quiet(work.peer);
+		const uint64_t ns = watch.ns();
+		if (status != NDA_OK)
+			return status;
+		share.next();
+		result.latency.add(ns);
+		span.done(1);
+	}
+	return NDA_OK;
+}
+
+using Run = nda_status (*)(Device &, const Work &, Share &, CoreResult &);
+
+void run(const nda_core *nda_core, void *arg, Run run)
+{
+	Work &work = *static_cast<Work *>(arg);
+	CoreResult &result = work.results[nda_core->index];
+	result.core = nda_core->index;
+	result.peer = work.peer;
+	Share share(work, nda_core->index);
+	Device device;
+	result.status = device.open(SoftCore(nda_core), work.table, nda_core->index);
+	if (result.status == NDA_OK)
+		result.status = run(device, work, share, result);
+}
+
+// The part of a piece that one core sends: every count-th chunk, beginning with its index.
+nda_status run_copy(const SoftCore &core, const CopyWork &work, CoreResult &result)
+{
+	Device device;
+	nda_status status = device.open(core, work.table, result.core);
+	if (status != NDA_OK)
+		return status;
+	result.start_ns = now_ns();
+	Stopwatch watch(core);
+	const uint64_t step = work.chunk * work.results.size();
+	uint64_t at = work.chunk * result.core;
+	while (at < work.size) {
+		// A window to each peer in turn, then one wait for all of them.
+		const uint64_t first = at;
+		watch.restart();
+		for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
+			if (pe == device.my_pe())
+				continue;
+			result.peer = pe;
+			at = first;
+			uint64_t posted = 0;
+			while (posted < work.window && at < work.size) {
+				auto batch = device.batch(pe);
+				uint64_t n = std::min(work.batch, work.window - posted);
+				for (uint64_t i = 0; i < n && at < work.size;
+					i++, at += step) {
+					uint64_t size =
+						std::min(work.chunk, work.size - at);
+					uint64_t address = work.address + at;
+					status = batch.put_nbi(address, address, size);
+					if (status != NDA_OK)
+						return status;
+					result.messages++;
+				}
+				status = batch.submit();
+				if (status != NDA_OK)
+					return status;
+				posted += n;
+			}
+		}
+		for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
+			if (pe == device.my_pe())
+				continue;
+			result.peer = pe;
+			status = device.quiet(pe);
+			if (status != NDA_OK)
+				return status;
+		}
+		result.latency.add(watch.ns());
+	}
+	result.end_ns = now_ns();
+	return NDA_OK;
+}
+
+} // namespace
+
+uint64_t now_ns()
+{
+	return uint64_t(std::chrono::steady_clock::now().time_since_epoch() /
+		std::chrono::nanoseconds(1));
+}
+
+void latency_kernel(const nda_core *nda_core, void *work)
+{
+	run(nda_core, work, run_latency);
+}
+
+void rate_kernel(const nda_core *nda_core, void *work)
+{
+	run(nda_core, work, run_rate);
+}
+
+void memcpy_kernel(const nda_core *nda_core, void *arg)
+{
+	Work &work = *static_cast<Work *>(arg);
+	Share share(work, nda_core->index);
+	Span span(work, work.results[nda_core->index]);
+	while (!span.over()) {
+		memcpy(reinterpret_cast<void *>(share.target() + nda_core->address_offset),
+			reinterpret_cast<void *>(share.source() + nda_core->address_offset),
+			work.size);
+		share.next();
+		span.done(1);
+	}
+}
+
+void copy_kernel(const nda_core *nda_core, void *arg)
+{
+	CopyWork &work = *static_cast<CopyWork *>(arg);
+	SoftCore core(nda_core);
+	CoreResult &result = work.results[nda_core->index];
+	result.core = nda_core->index;
+	result.status = run_copy(core, work, result);
+}
+
+} // namespace nda::perf

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// The kernels of nda-perf. Each core has its own queues, its own slots for messages in the
+// heap, and its own result.
+#ifndef NDA_PERF_KERNELS_H
+#define NDA_PERF_KERNELS_H
+
+#include <cstdint>
+#include <vector>
+
+#include <nda/core.h>
+
+#include "lib/tools/perf/histogram.h"
+
+namespace nda::perf {
+
+struct alignas(64) CoreResult {
+	int status = 0; // enum nda_status; the rest counts what was done before
+	uint32_t core = 0;
+	uint32_t peer = 0; // the failed message's
+	uint64_t messages = 0;
+	// By the clock of the machine, which all PEs have in common.
+	uint64_t start_ns = 0;
+	uint64_t end_ns = 0;
+	Histogram latency; // of a message and its quiet, or of a window of a copy
+};
+using Results = std::vector<CoreResult>; // one per core
+
+// The argument of the kernels that measure.
+struct Work {
+	uint64_t table = 0;
+	uint32_t peer = 0;
+	bool get = false;
+	// Message i of core c goes from source + offset to target + offset, with
+	// offset = (c * slots + i % slots) * stride.
+	uint64_t source = 0;
+	uint64_t target = 0;
+	uint64_t size = 0;
+	uint64_t stride = 0;
+	uint64_t slots = 0;
+	uint64_t window = 0;
+	uint64_t batch = 0;
+	uint64_t start_ns = 0; // waits for that moment before the first message
+	uint64_t messages = 0; // at most, 0: no limit
+	uint64_t time_us = 0;  // at most, 0: no limit; one of the two is set
+	Results results;
+};
+
+uint64_t now_ns();
+
+void latency_kernel(const nda_core *core, void *work); // each message is waited for
+void rate_kernel(const nda_core *core, void *work);    // each window is waited for
+void memcpy_kernel(const nda_core *core, void *work);  // the same bytes by memcpy()
+
+// The argument of copy_kernel: one piece of a file to every other PE.
+struct CopyWork {
+	uint64_t table = 0;
+	uint64_t address = 0; // in the heap
+	uint64_t size = 0;
+	uint64_t chunk = 0;
+	uint64_t window = 0;
+	uint64_t batch = 0;
+	Results results;
+};
+
+void copy_kernel(const nda_core *core, void *work);
+
+} // namespace nda::perf
+
+#endif

@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/measure.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "lib/tools/perf/layout.h"
+#include "lib/tools/perf/pattern.h"
+#include "lib/tools/perf/report.h"
+
+namespace nda::perf {
+namespace {
+
+constexpr uint64_t large_bytes = 64 << 10; // from here on memcpy is what bounds the rate
+constexpr uint64_t memcpy_turns = 4;
+constexpr uint64_t launch_ns = 1000000; // until every core of every PE is there
+constexpr uint64_t launch_core_ns = 50000;
+constexpr uint64_t fresh_rounds = 8;       // of messages with data of their own
+constexpr uint64_t fresh_bytes = 64 << 20; // of a PE, bounds the rounds of large messages
+
+// What a PE tells the others after it ran a kernel.
+struct Tally {
+	Outcome outcome = Outcome::ok;
+	uint64_t messages = 0;
+	uint64_t start_ns = UINT64_MAX; // of the first of its cores
+	uint64_t end_ns = 0;            // of the last one
+	uint64_t written = 0;           // slots that every core has used
+};
+
+// What all PEs did in one kernel, or in several.
+struct Totals {
+	uint64_t messages = 0;
+	uint64_t elapsed_ns = 0;
+	double messages_per_s() const
+	{
+		return elapsed_ns ? double(messages) * 1e9 / double(elapsed_ns) : 0;
+	}
+};
+
+class Measurement {
+public:
+	Measurement(Session &session, uint64_t area_bytes)
+		: session_(session), o_(session.options()), area_bytes_(area_bytes),
+		  n_(session.n_pes()), pe_(session.pe()), peer_((pe_ + 1) % n_),
+		  sender_(o_.op == Op::get ? peer_ : (pe_ + n_ - 1) % n_)
+	{}
+
+	Outcome prepare();
+	Outcome size(uint64_t size);
+
+private:
+	Outcome latency(Histogram *latencies);
+	Outcome rates(Totals *messages, Totals *copies);
+	Outcome fresh_data();
+	Outcome phase(
+		nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals);
+	Outcome warm_up(nda_kernel_fn kernel);
+	std::shared_ptr<Work> new_work() const;
+	std::shared_ptr<Work> memcpy_work() const;
+	Outcome set_memory();
+	Outcome check_memory();
+	void progress(const char *what);
+	bool large() const { return layout_.size >= large_bytes; }
+
+	Session &session_;
+	const Options &o_;
+	const uint64_t area_bytes_;
+	const uint32_t n_;
+	const uint32_t pe_;
+	const uint32_t peer_;   // whom this PE puts to or gets from
+	const uint32_t sender_; // whose data arrives here
+	uint64_t source_ = 0;
+	uint64_t target_ = 0;
+	uint64_t scratch_ = 0; // where memcpy goes
+	Layout layout_ = {};
+	uint64_t round_ = 0;
+	std::vector<uint64_t>
+		written_; // by each PE since set_memory(), in every core's slots
+	std::vector<uint8_t> image_;
+};
+
+Outcome Measurement::prepare()
+{
+	Outcome outcome = session_.alloc(area_bytes_, &source_);
+	if (outcome == Outcome::ok)
+		outcome = session_.alloc(area_bytes_, &target_);
+	if (outcome == Outcome::ok)
+		outcome = session_.alloc(area_bytes_, &scratch_);
+	return session_.agree(outcome);
+}
+
+void Measurement::progress(const char *what)
+{
+	if (pe_ == 0)
+		session_.progress(std::string(op_name(o_.op)) + " " +
+			size_text(layout_.size) + ": " + what);
+}
+
+std::shared_ptr<Work> Measurement::new_work() const
+{
+	auto work = std::make_shared<Work>();
+	work->table = session_.table();
+	work->peer = peer_;
+	work->get = o_.op == Op::get;
+	work->source = source_;
+	work->target = target_;
+	work->size = layout_.size;
+	work->stride = layout_.stride;
+	work->slots = layout_.slots;
+	work->window = o_.window;
+	work->batch = o_.batch;
+	work->messages = o_.iterations;
+	work->time_us = o_.time_limit_us;
+	work->results.resize(o_.cores);
+	return work;
+}
+
+std::shared_ptr<Work> Measurement::memcpy_work() const
+{
+	std::shared_ptr<Work> work = new_work();
+	work->target = scratch_;
+	return work;
+}
+
+// Runs a kernel on all PEs, all cores beginning at the same time, and adds up what came of
+// it.
+Outcome Measurement::phase(
+	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals)
+{
+	const uint64_t ready = now_ns();
+	std::vector<uint64_t> all_ready(n_);
+	Outcome outcome = session_.allgather(&ready, all_ready.data(), sizeof(ready));
+	if (outcome != Outcome::ok)
+		return outcome;
+	const uint64_t last = *std::max_element(all_ready.begin(), all_ready.end());
+	work->start_ns = last + launch_ns + launch_core_ns * o_.cores;
+
+	Tally own;
+	own.outcome = session_.run({kernel, work, work->results, work->time_us, o_.op,
+		layout_.size, o_.op == Op::put ? target_ : source_});
+	if (session_.broken())
+		return own.outcome;
+	own.written = layout_.slots;
+	for (const CoreResult &result : work->results) {
+		own.messages += result.messages;
+		own.start_ns = std::min(own.start_ns, result.start_ns);
+		own.end_ns = std::max(own.end_ns, result.end_ns);
+		own.written = std::min(own.written, result.messages);
+	}
+	std::vector<Tally> tallies(n_);
+	outcome = session_.allgather(&own, tallies.data(), sizeof(own));
+	if (outcome != Outcome::ok || own.outcome != Outcome::ok)
+		return outcome != Outcome::ok ? outcome : own.outcome;
+
+	uint64_t start_ns = UINT64_MAX;
+	uint64_t end_ns = 0;
+	for (uint32_t pe = 0; pe < n_; pe++) {
+		const Tally &tally = tallies[pe];
+		if (tally.outcome != Outcome::ok)
+			return Outcome::stopped;
+		totals->messages += tally.messages;
+		start_ns = std::min(start_ns, tally.start_ns);
+		end_ns = std::max(end_ns, tally.end_ns);
+		if (work->target == target_)
+			written_[pe] = std::max(written_[pe], tally.written);
+	}
+	totals->elapsed_ns += end_ns - start_ns;
+	return Outcome::ok;
+}
+
+Outcome Measurement::warm_up(nda_kernel_fn kernel)
+{
+	Totals unused;
+	std::shared_ptr<Work> work = new_work();
+	work->messages = o_.warmup < 0 ? 2 * layout_.slots : uint64_t(o_.warmup);
+	return work->messages == 0 ? Outcome::ok : phase(kernel, work, &unused);
+}
+
+Outcome Measurement::set_memory()
+{
+	round_++;
+	written_.assign(n_, 0);
+	fill_area(image_.data(), layout_, o_.cores, pe_, round_);
+	Outcome outcome = session_.write(source_, image_.data(), layout_.area_bytes);
+	if (outcome == Outcome::ok)
+		outcome = session_.fill(target_, pattern_poison, layout_.area_bytes);
+	return session_.agree(outcome);
+}
+
+// After a phase: its end was the last message's.
+Outcome Measurement::check_memory()
+{
+	if (!o_.verify)
+		return Outcome::ok;
+	Outcome outcome = session_.read(image_.data(), target_, layout_.area_bytes);
+	if (outcome == Outcome::ok) {
+		uint64_t written = written_[o_.op == Op::get ? pe_ : sender_];
+		std::string wrong = check_area(
+			image_.data(), layout_, o_.cores, sender_, round_, written);
+		if (!wrong.empty())
+			outcome = session_.fail("PE " + std::to_string(pe_) + ": " +
+					op_name(o_.op) + " of " +
+					std::to_string(layout_.size) + " bytes from PE " +
+					std::to_string(sender_),
+				wrong);
+	}
+	return session_.agree(outcome);
+}
+
+Outcome Measurement::latency(Histogram *latencies)
+{
+	progress("latency");
+	Totals unused;
+	std::shared_ptr<Work> work = new_work();
+	Outcome outcome = set_memory();
+	if (outcome == Outcome::ok)
+		outcome = warm_up(latency_kernel);
+	if (outcome == Outcome::ok)
+		outcome = phase(latency_kernel, work, &unused);
+	if (outcome == Outcome::ok)
+		outcome = check_memory();
+	if (outcome != Outcome::ok)
+		return outcome;
+	Histogram own;
+	for (const CoreResult &result : work->results)
+		own.merge(result.latency);
+	std::vector<Histogram> all(n_);
+	outcome = session_.allgather(&own, all.data(), sizeof(own));
+	for (const Histogram &one : all)
+		latencies->merge(one);
+	return outcome;
+}
+
+// Messages and memcpy take turns, so that whatever else the machine does hits both alike.
+// For memcpy, as many copiers as there are cores in the job move the same bytes in the same
+// memory.
+Outcome Measurement::rates(Totals *messages, Totals *copies)
+{
+	progress("rate");
+	Outcome outcome = set_memory();
+	if (outcome == Outcome::ok)
+		outcome = warm_up(rate_kernel);
+	if (outcome == Outcome::ok && large()) {
+		Totals unused;
+		std::shared_ptr<Work> work = memcpy_work();
+		work->messages =
+			layout_.slots; // the first touch of a page is no part of it
+		work->time_us = 0;
+		outcome = phase(memcpy_kernel, work, &unused);
+	}
+	const uint64_t turns = large() && o_.iterations == 0 ? memcpy_turns : 1;
+	for (uint64_t i = 0; i < turns && outcome == Outcome::ok; i++) {
+		std::shared_ptr<Work> work = memcpy_work();
+		work->time_us = std::max<uint64_t>(work->time_us / turns, 1);
+		if (large())
+			outcome = phase(memcpy_kernel, work, copies);
+		work = new_work();
+		work->time_us = std::max<uint64_t>(work->time_us / turns, 1);
+		if (outcome == Outcome::ok)
+			outcome = phase(rate_kernel, work, messages);
+	}
+	return outcome == Outcome::ok ? check_memory() : outcome;
+}
+
+// Every slot once per round, each message with data that was never sent before.
+Outcome Measurement::fresh_data()
+{
+	progress("verify");
+	uint64_t round_bytes = layout_.size * layout_.slots * o_.cores;
+	uint64_t rounds = std::clamp<uint64_t>(fresh_bytes / round_bytes, 1, fresh_rounds);
+	for (uint64_t i = 0; i < rounds; i++) {
+		Outcome outcome = set_memory();
+		std::shared_ptr<Work> work = new_work();
+		work->messages = layout_.slots;
+		work->time_us = 0;
+		Totals unused;
+		if (outcome == Outcome::ok)
+			outcome = phase(rate_kernel, work, &unused);
+		if (outcome == Outcome::ok)
+			outcome = check_memory();
+		if (outcome != Outcome::ok)
+			return outcome;
+	}
+	return Outcome::ok;
+}
+
+Outcome Measurement::size(uint64_t size)
+{
+	layout_ = layout_of(size, o_.cores, o_.window, area_bytes_);
+	image_.resize(layout_.area_bytes);
+	Histogram latencies;
+	Totals messages;
+	Totals copies;
+	Outcome outcome = latency(&latencies);
+	if (outcome == Outcome::ok)
+		outcome = rates(&messages, &copies);
+	if (outcome == Outcome::ok && o_.verify)
+		outcome = fresh_data();
+	if (outcome != Outcome::ok || pe_ != 0)
+		return outcome;
+
+	Row row;
+	row.op = op_name(o_.op);
+	row.nic = o_.nic;
+	row.pes = n_;
+	row.threads = o_.threads;
+	row.cores = o_.cores;
+	row.window = o_.window;
+	row.batch = o_.batch;
+	row.signal_every = o_.signal_every;
+	row.queues = n_ * o_.cores;
+	row.size_bytes = size;
+	row.messages = messages.messages;
+	row.messages_per_s = messages.messages_per_s();
+	row.bytes_per_s = row.messages_per_s * double(size);
+	row.latency_p50_ns = latencies.percentile(50);
+	row.latency_p99_ns = latencies.percentile(99);
+	if (large()) {
+		row.memcpy_bytes_per_s = copies.messages_per_s() * double(size);
+		row.memcpy_ratio = row.bytes_per_s / *row.memcpy_bytes_per_s;
+	}
+	if (o_.verify)
+		row.verified = true;
+	session_.row(row);
+	return Outcome::ok;
+}
+
+} // namespace
+
+Outcome measure(Session &session, uint64_t area_bytes)
+{
+	Measurement measurement(session, area_bytes);
+	Outcome outcome = measurement.prepare();
+	for (uint64_t size : session.options().sizes)
+		if (outcome == Outcome::ok)
+			outcome = measurement.size(size);
+	return outcome;
+}
+
+} // namespace nda::perf

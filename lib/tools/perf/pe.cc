@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/pe.h"
+
+#include "lib/tools/perf/copy.h"
+#include "lib/tools/perf/measure.h"
+
+namespace nda::perf {
+
+PeEnd run_pe(const Options &options, const MemoryPlan &plan, const nda_bootstrap &bootstrap,
+	const Send &send)
+{
+	Session session(options, bootstrap, send);
+	Outcome outcome = session.open(plan.heap_bytes);
+	if (outcome == Outcome::ok)
+		outcome = options.op == Op::copy ? copy(session, plan.part_bytes)
+						 : measure(session, plan.part_bytes);
+	if (outcome == Outcome::ok)
+		session.close();
+	return {session.exit_status(), session.broken()};
+}
+
+} // namespace nda::perf

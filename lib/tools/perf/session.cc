@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/tools/perf/session.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace nda::perf {
+namespace {
+
+// What the NPU needs beside the heap: queues, tables, and room for alignment.
+constexpr uint64_t npu_spare_bytes = 64 << 20;
+constexpr uint64_t default_npu_bytes = uint64_t(1) << 30;
+constexpr int kernel_slack_ms = 5000;
+
+std::string hex(uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "0x%llx", static_cast<unsigned long long>(value));
+	return text;
+}
+
+// The library's text, or what errno says.
+std::string cause_of(int error)
+{
+	const char *detail = nda_error_detail();
+	return *detail ? detail : strerror(error < 0 ? -error : error);
+}
+
+} // namespace
+
+Session::Session(const Options &options, const nda_bootstrap &bootstrap, const Send &send)
+	: options_(options), bootstrap_(bootstrap), send_(send)
+{}
+
+Session::~Session()
+{
+	// A group can't be left without its other PEs: the end of the process does it.
+	if (broken_)
+		return;
+	if (group_)
+		nda_group_destroy(group_);
+	if (nic_)
+		nda_nic_close(nic_);
+	if (npu_)
+		nda_npu_close(npu_);
+}
+
+void Session::progress(const std::string &text)
+{
+	send_(encode_progress(text));
+}
+
+Outcome Session::fail_as(const std::string &message, int exit_status)
+{
+	Failure f;
+	f.exit_status = exit_status;
+	f.message = message;
+	f.pe = pe();
+	f.op = op_name(options_.op);
+	exit_status_ = exit_status;
+	send_(encode(f));
+	return Outcome::failed;
+}
+
+Outcome Session::fail(const std::string &object, const std::string &cause)
+{
+	return fail_as(object + ": " + cause, exit_failure);
+}
+
+Outcome Session::fail_call(int error)
+{
+	return fail("PE " + std::to_string(pe()), cause_of(error));
+}
+
+Outcome Session::open_npu(uint64_t heap_bytes)
+{
+	uint64_t queues = uint64_t(options_.cores) * n_pes() * options_.depth * 256;
+	uint64_t need = heap_bytes + queues + npu_spare_bytes;
+	nda_npu_attr attr = {};
+	if (need > default_npu_bytes)
+		attr.memory_bytes = (need + 4095) & ~uint64_t(4095);
+	if (options_.strict)
+		attr.flags |= NDA_NPU_STRICT;
+	if (options_.no_assist)
+		attr.flags |= NDA_NPU_NO_ASSIST;
+	npu_ = nda_npu_open("soft", &attr, sizeof(attr));
+	if (!npu_)
+		return fail_call(errno);
+	return Outcome::ok;
+}
+
+Outcome Session::open_nic()
+{
+	nda_nic_attr attr = {};
+	attr.inject = options_.inject.empty() ? nullptr : options_.inject.c_str();
+	nic_ = nda_nic_open(options_.nic.c_str(), &attr, sizeof(attr));
+	if (nic_)
+		return Outcome::ok;
+	const int error = errno;
+	// The text names the NIC, and is the same on every PE.
+	if (error == ENODEV || error == ENOENT || error == ENXIO)
+		return fail_as(cause_of(error), exit_no_device);
+	return fail_as(cause_of(error),
+		error == EINVAL && attr.inject ? exit_usage : exit_failure);
+}
+
+Outcome Session::open_group(uint64_t heap_bytes)
+{
+	nda_group_attr attr = {};
+	attr.heap_bytes = heap_bytes;
+	attr.n_cores = options_.cores;
+	attr.channel.sq_depth = options_.depth;
+	attr.channel.signal_every = options_.signal_every;
+	attr.channel.device_timeout_us = uint32_t(
+		std::min<uint64_t>(uint64_t(options_.timeout_ms) * 1000, UINT32_MAX));
+	group_ = nda_group_create(&bootstrap_, npu_, &nic_, 1, &attr, sizeof(attr));
+	if (group_)
+		return Outcome::ok;
+	broken_ = true;
+	return fail_call(errno);
+}
+
+Outcome Session::open(uint64_t heap_bytes)
+{
+	Outcome opened = open_npu(heap_bytes);
+	if (opened == Outcome::ok)
+		opened = open_nic();
+	// Whoever failed must not leave the others waiting in the group's creation.
+	opened = agree(opened);
+	return opened == Outcome::ok ? open_group(heap_bytes) : opened;
+}
+
+Outcome Session::close()
+{
+	nda_group *group = group_;
+	group_ = nullptr;
+	if (int error = nda_group_destroy(group)) {
+		broken_ = true;
+		return fail_call(error);
+	}
+	return Outcome::ok;
+}
+
+Outcome Session::alloc(uint64_t size, uint64_t *address)
+{
+	if (int error = nda_group_heap_alloc(group_, size, address))
+		return fail_call(error);
+	return Outcome::ok;
+}
+
+Outcome Session::read(void *data, uint64_t address, uint64_t size)
+{
+	if (int error = nda_npu_read(npu_, data, address, size))
+		return fail_call(error);
+	return Outcome::ok;
+}
+
+Outcome Session::write(uint64_t address, const void *data, uint64_t size)
+{
+	if (int error = nda_npu_write(npu_, address, data, size))
+		return fail_call(error);
+	return Outcome::ok;
+}
+
+Outcome Session::fill(uint64_t address, int value, uint64_t size)
+{
+	if (int error = nda_npu_memset(npu_, address, value, size))
+		return fail_call(error);
+	return Outcome::ok;
+}
+
+Outcome Session::barrier()
+{
+	if (int error = bootstrap_.barrier(bootstrap_.cookie)) {
+		broken_ = true;
+		return fail_call(error);
+	}
+	return Outcome::ok;
+}
+
+Outcome Session::allgather(const void *in, void *out, uint64_t size)
+{
+	if (int error = bootstrap_.allgather(bootstrap_.cookie, in, out, size)) {
+		broken_ = true;
+		return fail_call(error);
+	}
+	return Outcome::ok;
+}
+
+Outcome Session::agree(Outcome own)
+{
+	std::vector<Outcome> all(n_pes());
+	if (broken_)
+		return own;
+	if (allgather(&own, all.data(), sizeof(own)) != Outcome::ok)
+		return Outcome::failed;
+	if (own != Outcome::ok)
+		return own;
+	bool others = std::all_of(
+		all.begin(), all.end(), [](Outcome o) { return o == Outcome::ok; });
+	return others ? Outcome::ok : Outcome::stopped;
+}
+
+Outcome Session::run(const Launch &launch)
+{
+	int error = nda_npu_launch(
+		npu_, launch.kernel, launch.work.get(), uint32_t(launch.results.size()));
+	if (error)
+		return fail_call(error);
+	uint64_t limit_ms = launch.limit_us / 1000 + options_.timeout_ms + kernel_slack_ms;
+	error = nda_npu_wait(npu_, int(std::min<uint64_t>(limit_ms, INT32_MAX)));
+	if (error) {
+		// It may go on and use its argument.
+		broken_ = true;
+		new std::shared_ptr<void>(launch.work);
+		return fail_call(error);
+	}
+	Outcome outcome = Outcome::ok;
+	for (const CoreResult &result : launch.results)
+		if (result.status != NDA_OK)
+			outcome = fail_message(launch, result);
+	return outcome;
+}
+
+// The queue's number and what its NIC said, as far as they can be read.
+std::string Session::queue_text(uint32_t peer, uint32_t core)
+{
+	nda_table table;
+	nda_queue queue;
+	uint64_t index = uint64_t(core) * n_pes() + peer;
+	if (nda_npu_read(npu_, &table, this->table(), sizeof(table)) != 0)
+		return "";
+	uint64_t address = this->table() + table.queues_offset + index * NDA_QUEUE_STRIDE;
+	if (nda_npu_read(npu_, &queue, address, sizeof(queue)) != 0)
+		return "";
+	std::string text = "QP " + std::to_string(queue.qpn);
+	nda_queue_error error;
+	if (nda_group_queue_error(group_, peer, core, &error) == 0 &&
+		error.status != NDA_OK)
+		text += ", WQE " + std::to_string(error.wqe_index) + ", NIC status " +
+			hex(error.raw_status) + "/" + hex(error.raw_vendor);
+	return text;
+}
+
+Outcome Session::fail_message(const Launch &launch, const CoreResult &result)
+{
+	Failure f;
+	f.exit_status = exit_failure;
+	f.pe = pe();
+	f.peer = result.peer;
+	f.core = result.core;
+	f.op = op_name(launch.op);
+	f.size_bytes = launch.size;
+	f.status = result.status;
+	f.status_text = nda_status_string(result.status);
+	std::string queue = queue_text(result.peer, result.core);
+	f.message = "PE " + std::to_string(pe()) + ", core " + std::to_string(result.core) +
+		", queue to PE " + std::to_string(result.peer) +
+		(queue.empty() ? "" : " (" + queue + ")") + ": " + f.op + " of " +
+		std::to_string(launch.size) + " bytes at " + hex(launch.address) + ": " +
+		f.status_text;
+	exit_status_ = exit_failure;
+	send_(encode(f));
+	return Outcome::failed;
+}
+
+} // namespace nda::perf

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// What one PE of a job has: its NPU, its NIC, the group, and the way to its parent.
+#ifndef NDA_PERF_SESSION_H
+#define NDA_PERF_SESSION_H
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <nda/group.h>
+
+#include "lib/tools/perf/kernels.h"
+#include "lib/tools/perf/options.h"
+#include "lib/tools/perf/row.h"
+
+namespace nda::perf {
+
+// Sends a line to where the job's report is made.
+using Send = std::function<void(const std::string &line)>;
+
+// How a step of a PE ended.
+enum class Outcome {
+	ok,
+	failed,  // and it has been reported
+	stopped, // another PE failed; that PE reports it
+};
+
+class Session {
+public:
+	Session(const Options &options, const nda_bootstrap &bootstrap, const Send &send);
+	Session(const Session &) = delete;
+	Session &operator=(const Session &) = delete;
+	~Session();
+
+	// Opens NPU and NIC and joins the group, with so many bytes in the heap.
+	Outcome open(uint64_t heap_bytes);
+	// Leaves the group together with the other PEs.
+	Outcome close();
+
+	const Options &options() const { return options_; }
+	uint32_t pe() const { return bootstrap_.pe; }
+	uint32_t n_pes() const { return bootstrap_.n_pes; }
+	uint64_t table() const { return nda_group_table(group_); }
+
+	Outcome alloc(uint64_t size, uint64_t *address);
+	Outcome read(void *data, uint64_t address, uint64_t size);
+	Outcome write(uint64_t address, const void *data, uint64_t size);
+	Outcome fill(uint64_t address, int value, uint64_t size);
+	Outcome barrier();
+	// out: n_pes times size bytes.
+	Outcome allgather(const void *in, void *out, uint64_t size);
+	// Outcome of all PEs: each calls it with its own; one that failed makes the others
+	// stop.
+	Outcome agree(Outcome own);
+
+	// Runs a kernel on every core and waits for it. A core's failure is reported as one
+	// of a message of `size` bytes to or from `address`.
+	struct Launch {
+		nda_kernel_fn kernel;
+		std::shared_ptr<void> work; // the kernel's argument
+		const Results &results;
+		uint64_t limit_us; // after which the kernel ends by itself
+		Op op;
+		uint64_t size;
+		uint64_t address;
+	};
+	Outcome run(const Launch &launch);
+
+	void row(const Row &row) { send_(encode(row)); }
+	void progress(const std::string &text);
+	Outcome fail(const std::string &object, const std::string &cause);
+	int exit_status() const { return exit_status_; }
+	// Things are left behind that only the end of the process can clear away.
+	bool broken() const { return broken_; }
+
+private:
+	Outcome open_npu(uint64_t heap_bytes);
+	Outcome open_nic();
+	Outcome open_group(uint64_t heap_bytes);
+	Outcome fail_as(const std::string &message, int exit_status);
+	// Of a call of libnda that failed: its text names the object.
+	Outcome fail_call(int error);
+	Outcome fail_message(const Launch &launch, const CoreResult &result);
+	std::string queue_text(uint32_t pe, uint32_t core);
+
+	const Options &options_;
+	const nda_bootstrap &bootstrap_;
+	const Send &send_;
+	nda_npu *npu_ = nullptr;
+	nda_nic *nic_ = nullptr;
+	nda_group *group_ = nullptr;
+	int exit_status_ = exit_ok;
+	bool broken_ = false; // a PE is gone, or a kernel doesn't end
+};
+
+} // namespace nda::perf
+
+#endif

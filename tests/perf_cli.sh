@@ -1,0 +1,210 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# nda-perf as its users run it. Needs NDA_TEST_BUILD, or builds in build/.
+
+perf=${NDA_TEST_BUILD:-build}/bin/nda-perf
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+passed=0 failed=0 skipped=0
+
+pass() { passed=$((passed + 1)); }
+fail()
+{
+	failed=$((failed + 1))
+	echo "FAILED: $1"
+	sed 's/^/  stdout: /' "$dir/out" | head -n 20
+	sed 's/^/  stderr: /' "$dir/err" | head -n 20
+}
+
+run() # run ARGUMENT...: status, $dir/out, $dir/err
+{
+	timeout -k 5 120 "$perf" "$@" >"$dir/out" 2>"$dir/err"
+	status=$?
+}
+
+check() # check NAME CONDITION...
+{
+	local name=$1
+	shift
+	if "$@"; then pass; else fail "$name"; fi
+}
+
+exits() { [ "$status" -eq "$1" ]; }
+says() { grep -qF -- "$1" "$dir/err"; }
+silent() { [ ! -s "$dir/$1" ]; }
+json() # json EXPRESSION: of the document j on standard output
+{
+	python3 -c 'import json, sys
+j = json.load(open(sys.argv[1]))
+sys.exit(0 if eval("(" + sys.argv[2] + ")") else 1)' "$dir/out" "$1"
+}
+gone() # gone PID...: none is left, within ten seconds
+{
+	local pid
+	for pid; do
+		for _ in $(seq 200); do
+			kill -0 "$pid" 2>/dev/null || continue 2
+			sleep 0.05
+		done
+		echo "process $pid is left"
+		return 1
+	done
+}
+
+row_keys='all(k in r for r in j["rows"] for k in ("op", "nic", "pes", "size_bytes",
+	"messages_per_s", "bytes_per_s", "latency_p50_ns", "latency_p99_ns", "verified"))'
+
+# Usage.
+run --help
+check "help is on stdout" exits 0
+check "help leaves stderr alone" silent err
+run --version
+check "version exits 0" exits 0
+run
+check "no command is wrong usage" exits 2
+check "wrong usage is on stderr" silent out
+run put --pes zero
+check "a bad number is wrong usage" exits 2
+check "a bad number is named" says "nda-perf: --pes: 'zero'"
+run put --sizes 1M --heap 64K
+check "a heap that is too small is wrong usage" exits 2
+run put --nic soft:none --json
+check "an unknown NIC exits 3" exits 3
+check "an unknown NIC is named" says "soft:none"
+check "an unknown NIC is said once" [ "$(wc -l <"$dir/err")" -eq 1 ]
+check "an unknown NIC is in the document" json 'j["rows"] == [] and j["errors"]'
+run put --inject nonsense
+check "a bad fault is wrong usage" exits 2
+
+# Measuring.
+for op in put get; do
+	for mode in "" --threads; do
+		for more in "--pes 2" "--pes 3 --cores 2 --batch 8 --signal-every 16 --depth 64" \
+			"--pes 2 --strict" "--pes 2 --no-assist --window 1"; do
+			# shellcheck disable=SC2086
+			run $op $mode $more --sizes 1,8,4099,64K --iterations 300 --verify --json
+			name="$op $mode $more"
+			check "$name: exits 0" exits 0
+			check "$name: stderr is empty" silent err
+			check "$name: rows" json "j['schema'] == 1 and $row_keys and
+[r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
+all(r['op'] == '$op' and r['nic'] == 'soft:hns1825' and r['verified'] is True and
+r['messages_per_s'] > 0 and 0 < r['latency_p50_ns'] <= r['latency_p99_ns']
+for r in j['rows']) and j['errors'] == []"
+		done
+	done
+done
+run put --sizes 8 --iterations 100
+check "the table goes to stdout" grep -q '^ *8 B ' "$dir/out"
+check "no progress without a terminal" silent err
+
+# Failures.
+for mode in "" --threads; do
+	for fault in remote-access-error:50 retry-exceeded:50; do
+		# shellcheck disable=SC2086
+		run put $mode --sizes 8 --iterations 500 --inject $fault --json
+		check "$fault $mode: exits 1" exits 1
+		check "$fault $mode: names PE, peer and QP" \
+			grep -Eq '^nda-perf: PE [01], core 0, queue to PE [01] \(QP [0-9]+' "$dir/err"
+		check "$fault $mode: is in the document" json \
+			'j["errors"] and all(e["status"] != 0 and e["status_text"] and
+e["op"] == "put" and e["size_bytes"] == 8 and e["peer"] is not None for e in j["errors"])'
+	done
+done
+
+# A job of its own process group, as an interactive shell starts it; $job, and its PEs in $pes.
+start_job()
+{
+	set -m
+	"$perf" "$@" >"$dir/out" 2>"$dir/err" &
+	job=$!
+	set +m
+	for _ in $(seq 400); do
+		read -r -a pes <"/proc/$job/task/$job/children"
+		[ "${#pes[@]}" -eq 3 ] && break
+		sleep 0.02
+	done
+}
+
+# Killed in the middle of its work: after the first row.
+start_job put --pes 3 --seconds 0.2 --sizes "$(seq -s , 8 8 400)"
+for _ in $(seq 1000); do
+	grep -q ' B ' "$dir/out" && break
+	sleep 0.02
+done
+kill -9 "${pes[1]}"
+begin=$(date +%s%N)
+wait "$job"
+status=$?
+took=$((($(date +%s%N) - begin) / 1000000))
+check "a killed PE ends the job" exits 1
+check "a killed PE ends the job soon ($took ms)" [ "$took" -lt 10000 ]
+check "a killed PE is named" grep -Eq 'PE [0-2]: killed by signal 9' "$dir/err"
+check "a killed PE leaves none behind" gone "${pes[@]}"
+
+for sig in INT TERM; do
+	start_job put --pes 3 --sizes 8 --seconds 20
+	if [ $sig = INT ]; then
+		kill -s INT -- "-$job" # as a terminal does
+	else
+		kill -s TERM "$job"
+	fi
+	wait "$job"
+	status=$?
+	check "SIG$sig ends the job" exits "$([ $sig = INT ] && echo 130 || echo 143)"
+	check "SIG$sig leaves no PE behind" gone "${pes[@]}"
+done
+
+start_job put --pes 3 --sizes 8 --seconds 20
+kill -9 "$job"
+wait "$job" 2>/dev/null
+check "PEs die with their parent" gone "${pes[@]}"
+
+# Copies.
+: >"$dir/empty"
+printf x >"$dir/one"
+head -c 1000003 /dev/urandom >"$dir/odd"
+head -c 9000001 /dev/urandom >"$dir/large"
+cp "$dir/odd" "$dir/a \"name\""
+for mode in "" --threads; do
+	# shellcheck disable=SC2086
+	run copy $mode --pes 3 --heap 4M --chunk 64K "$dir/empty" "$dir/one" "$dir/odd" \
+		"$dir/large" "$dir/a \"name\"" --json
+	check "copy $mode: exits 0" exits 0
+	check "copy $mode: rows" json "$row_keys and len(j['rows']) == 5 and
+all(r['op'] == 'copy' and r['verified'] is True and len(r['pe_sha256']) == 3
+for r in j['rows'])"
+	sums=$(cd "$dir" && sha256sum empty one odd large odd | cut -d ' ' -f 1 | tr '\n' ' ')
+	check "copy $mode: sums are those of sha256sum" \
+		json "'$sums'.split() == [r['sha256'] for r in j['rows']] and
+all(s == r['sha256'] for r in j['rows'] for s in r['pe_sha256'])"
+	check "copy $mode: names survive" json 'j["rows"][4]["file"].endswith("a \"name\"")'
+done
+run copy --cores 2 --window 3 --batch 2 --chunk 4097 "$dir/large"
+check "copy with small windows" exits 0
+check "copy prints the sums" grep -q "$(sha256sum "$dir/large" | cut -d ' ' -f 1)  matches" \
+	"$dir/out"
+run copy /no/such/file "$dir/one"
+check "a missing file exits 1" exits 1
+check "a missing file is named" says "nda-perf: /no/such/file: No such file or directory"
+run copy "$dir"
+check "a directory is refused" says "nda-perf: $dir: Is a directory"
+if [ "$(id -u)" -ne 0 ]; then
+	chmod 0 "$dir/one"
+	run copy "$dir/one"
+	check "an unreadable file exits 1" exits 1
+	check "an unreadable file is named" says "nda-perf: $dir/one: Permission denied"
+else
+	echo "SKIPPED: an unreadable file: root reads everything"
+	skipped=$((skipped + 1))
+fi
+
+# Standard output.
+timeout 120 "$perf" put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
+status=$?
+check "a full disk exits 1" exits 1
+check "a full disk is named" says "standard output"
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]
