@@ -6,4 +6,4 @@ TESTS += $(B)/tests/golden_test
 $(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
 	$(call prog,$@,$^)
 
-$(foreach test,hns1825_format aiv_post,$(eval $(call unit_test,$(test)_test)))
+$(foreach test,hns1825_format aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow,$(eval $(call unit_test,$(test)_test)))

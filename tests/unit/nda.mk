@@ -5,12 +5,17 @@
 nda_inside := $(LIB_NDA_OBJS) $(LIB_EXTEND_SEARCH)
 # Expanded in the recipes: its commas would part arguments before.
 nda_inside_libs = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib' -ldl
-
 $(eval $(call unit_test,nda_siphash_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_bootstrap_test,$(nda_inside),$$(nda_inside_libs)))
-$(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test: | $(LIB_EXTEND)
+$(eval $(call unit_test,nda_publish_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_failure_test,$(nda_inside),$$(nda_inside_libs)))
+$(B)/tests/nda_failure_test: | $(SOFT)
+$(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
+$(B)/tests/nda_failure_test: | $(LIB_EXTEND)
 
 # Over the real software NPU and NIC, which libnda finds beside itself.
 nda_outside_libs = $(LIB_NDA) -Wl,-rpath,'$$ORIGIN/../lib'
 $(eval $(call unit_test,nda_group_test,,$$(nda_outside_libs)))
-$(B)/tests/nda_group_test: | $(LIB_NDA) $(SOFT)
+$(eval $(call unit_test,nda_view_test,,$$(nda_outside_libs)))
+$(B)/tests/nda_group_test $(B)/tests/nda_view_test: | $(LIB_NDA) $(SOFT)
+TEST_SCRIPTS += tests/nda_abi.sh

@@ -88,14 +88,8 @@ public:
 		if (!open_)
 			return NDA_INVALID;
 
-		const Core &core = device_->core_;
-		uint32_t head = limit_ - left_;
-
-		NDA_QUEUE_STORE(core, q_, state.head, head);
-		NDA_QUEUE_STORE(core, q_, state.limit, limit_);
-		NDA_QUEUE_STORE(core, q_, state.next_slot, slot_);
-		NDA_QUEUE_STORE(core, q_, state.next_word0, word0_);
-		device_->close_batch(q_, head);
+		give_line();
+		device_->close_batch(q_, limit_ - left_);
 		open_ = false;
 		left_ = 0;
 		return NDA_OK;
@@ -138,8 +132,9 @@ private:
 	NDA_DEV enum nda_status post_slow(uint8_t opcode, uint64_t symmetric,
 		uint64_t local, uint64_t n, bool want_completion)
 	{
+		/* A slow path that posts nothing leaves the line as it finds it. */
 		if (open_)
-			NDA_QUEUE_STORE(device_->core_, q_, state.head, limit_ - left_);
+			give_line();
 
 		auto result = device_->post_in_batch(
 			q_, symmetric, local, n, opcode, want_completion, open_);
@@ -147,6 +142,17 @@ private:
 		if (open_)
 			take_line();
 		return result.status;
+	}
+
+	/* What posting changed of the line. */
+	NDA_DEV void give_line()
+	{
+		const Core &core = device_->core_;
+
+		NDA_QUEUE_STORE(core, q_, state.head, limit_ - left_);
+		NDA_QUEUE_STORE(core, q_, state.limit, limit_);
+		NDA_QUEUE_STORE(core, q_, state.next_slot, slot_);
+		NDA_QUEUE_STORE(core, q_, state.next_word0, word0_);
 	}
 
 	/* The line's window becomes the batch's; nobody else may post by it. */
