@@ -30,12 +30,12 @@ check_format()
 # Each public header by itself; those of the device side are C++ alone.
 check_headers()
 {
-	# shellcheck disable=SC2086
-	files 'include/*.h' ':!include/nda/aiv' ':!include/nda/hw' |
-		each gcc $cpp -std=c11 -pedantic -Wall -Wextra -Werror -fsyntax-only -x c &&
-	files 'include/*.h' |
-		each g++ $cpp -std=c++17 -pedantic -Wall -Wextra -Wno-pragma-once-outside-header \
-			-Werror -fsyntax-only -x c++
+	flags="$cpp -Wall -Wextra -Werror -pedantic -fsyntax-only"
+	# shellcheck disable=SC2016
+	files 'include/*.h' ':!include/nda/aiv' ':!include/nda/hw' | FLAGS=$flags each sh -c \
+		'echo "typedef int unit;" | gcc -std=c11 $FLAGS -include "$1" -x c -' c &&
+	files 'include/*.h' | FLAGS=$flags each sh -c \
+		'echo "typedef int unit;" | g++ -std=c++17 $FLAGS -include "$1" -x c++ -' c++
 }
 
 check_shell()
