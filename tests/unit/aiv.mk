@@ -7,3 +7,4 @@ $(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
 	$(call prog,$@,$^)
 
 $(foreach test,hns1825_format aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow,$(eval $(call unit_test,$(test)_test)))
+$(eval $(call unit_test,sim_core_test,$(call objs,tests/sim/sim.cc)))

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Runs cores and device models one at a time, in an order and by a clock that follow from a
+ * seed alone: one seed, one execution.
+ *
+ *	Sim sim(seed);
+ *	sim.add_core([&](SimCore core) { ... });
+ *	sim.add_model([&] { model.step(); });
+ *	EXPECT_TRUE(sim.run());
+ *
+ * A core is a thread that runs only while it holds the turn, and gives it up in relax()
+ *and, now and then, at an access that others may see. A model is a function, called in
+ *between.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdint.h>
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include <nda/aiv/host_core.h>
+
+namespace nda::test {
+
+class SimCore;
+
+class Sim {
+public:
+	/* @limit_us: of virtual time; what has not ended by then has failed. */
+	explicit Sim(uint64_t seed, uint64_t limit_us = 1000000)
+		: random_(seed), limit_ns_(limit_us * 1000)
+	{}
+	~Sim();
+
+	Sim(const Sim &) = delete;
+	Sim &operator=(const Sim &) = delete;
+
+	void add_core(std::function<void(SimCore)> body);
+	void add_model(std::function<void()> step) { models_.push_back(std::move(step)); }
+
+	/* Until every core has returned. False if the limit came first: the clock then runs
+	 * away, so that every wait with a deadline ends. */
+	bool run();
+
+	uint64_t now_ns() const { return now_ns_; }
+	/* Of the order in which everything ran. */
+	uint64_t trace() const { return trace_; }
+
+private:
+	friend class SimCore;
+
+	struct Actor {
+		std::function<void(SimCore)> body;
+		std::thread thread;
+		std::condition_variable turn;
+		bool has_turn = false;
+		bool done = false;
+	};
+
+	void actor_main(Actor *actor);
+	void give_turn(Actor *actor);
+	void give_up_turn(Actor *actor);
+	void maybe_give_up_turn(Actor *actor);
+
+	std::mutex mutex_;
+	std::condition_variable scheduler_;
+	std::vector<std::unique_ptr<Actor>> actors_;
+	std::vector<std::function<void()>> models_;
+	std::mt19937_64 random_;
+	uint64_t limit_ns_;
+	uint64_t now_ns_ = 0;
+	uint64_t trace_ = 0;
+};
+
+/* The core of one of Sim's threads. */
+class SimCore {
+public:
+	SimCore() = default;
+	SimCore(Sim *sim, Sim::Actor *actor) : sim_(sim), actor_(actor) {}
+
+	template <class T>
+	T load(uint64_t addr) const
+	{
+		return host_.load<T>(addr);
+	}
+	template <class T>
+	void store(uint64_t addr, T value) const
+	{
+		host_.store<T>(addr, value);
+	}
+	template <class T>
+	T load_acquire(uint64_t addr) const
+	{
+		sim_->maybe_give_up_turn(actor_);
+		return host_.load_acquire<T>(addr);
+	}
+	template <class T>
+	void store_release(uint64_t addr, T value) const
+	{
+		sim_->maybe_give_up_turn(actor_);
+		host_.store_release<T>(addr, value);
+	}
+	void st_dev(uint64_t addr, uint64_t value) const
+	{
+		sim_->maybe_give_up_turn(actor_);
+		host_.st_dev(addr, value);
+	}
+	void clean(uint64_t, uint64_t) const {}
+	void invalidate(uint64_t, uint64_t) const {}
+	void dsb() const {}
+	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
+	{
+		host_.copy(dst, src, bytes);
+	}
+	uint64_t cycles() const { return sim_->now_ns(); }
+	uint64_t cycles_per_us() const { return 1000; }
+	void relax() const { sim_->give_up_turn(actor_); }
+
+private:
+	Sim *sim_ = nullptr;
+	Sim::Actor *actor_ = nullptr;
+	aiv::HostCore host_;
+};
+
+} // namespace nda::test
+
+#endif
