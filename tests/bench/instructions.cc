@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * instructions put8|put8_batch16|drain: runs one path of data_plane_paths.h many times for
+ * instructions.sh, which counts what callgrind sees inside it. The NIC is played between
+ * the calls and not counted. Prints the number of operations.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tests/bench/data_plane_paths.h>
+#include <tests/mock/hns1825_rig.h>
+
+namespace {
+
+using namespace nda;
+
+constexpr uint32_t pe = 1;
+/* Between two drains; a window's end, once in 256 WQEs, is part of what is counted. */
+constexpr uint32_t burst = 96;
+constexpr uint32_t drained = 100;
+constexpr uint32_t rounds = 512;
+
+struct Bench {
+	test::Rig rig{[] {
+		test::RigOptions options;
+		options.sq_depth = options.cq_depth = 1024;
+		return options;
+	}()};
+	bench::Device device;
+	uint64_t dst = 0;
+	uint64_t src = 0;
+
+	bool open()
+	{
+		dst = rig.table()->heap_base;
+		src = dst + 4096;
+		return device.open(aiv::HostCore(), rig.address(), 0) == NDA_OK;
+	}
+
+	/* The NIC does everything posted; true if it found nothing wrong and @n WQEs. */
+	bool consume(uint32_t n)
+	{
+		return rig.nic_run(pe) == n && rig.fault() == test::format::wqe_fault::none;
+	}
+};
+
+bool put8(Bench *b)
+{
+	for (uint32_t i = 0; i < burst; i++)
+		if (bench::bench_put8(&b->device, pe, b->dst, b->src, 8) != NDA_OK)
+			return false;
+	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
+}
+
+bool put8_batch16(Bench *b)
+{
+	for (uint32_t i = 0; i < burst / bench::batch_size; i++)
+		if (bench::bench_put8_batch16(&b->device, pe, b->dst, b->src, 8) != NDA_OK)
+			return false;
+	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
+}
+
+bool drain(Bench *b)
+{
+	for (uint32_t i = 0; i < drained; i++)
+		if (b->device.put_nbi(pe, b->dst, b->src, 8) != NDA_OK)
+			return false;
+	return b->consume(drained) && bench::bench_drain(&b->device, pe) == NDA_OK;
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+	const char *path = argc == 2 ? argv[1] : "";
+	bool (*round)(Bench *) = strcmp(path, "put8") == 0 ? put8
+		: strcmp(path, "put8_batch16") == 0        ? put8_batch16
+		: strcmp(path, "drain") == 0               ? drain
+							   : nullptr;
+	Bench b;
+
+	if (!round) {
+		fprintf(stderr, "usage: instructions put8|put8_batch16|drain\n");
+		return 2;
+	}
+	if (!b.open()) {
+		fprintf(stderr, "instructions: the table does not open\n");
+		return 1;
+	}
+	for (uint32_t i = 0; i < rounds; i++)
+		if (!round(&b)) {
+			fprintf(stderr, "instructions: %s failed in round %u\n", path, i);
+			return 1;
+		}
+	printf("%u\n", rounds * (round == drain ? drained : burst));
+	return 0;
+}
