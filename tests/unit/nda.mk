@@ -10,12 +10,16 @@ $(eval $(call unit_test,nda_bootstrap_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_publish_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_failure_test,$(nda_inside),$$(nda_inside_libs)))
 $(B)/tests/nda_failure_test: | $(SOFT)
+$(eval $(call unit_test,nda_inside_test,$(nda_inside),$$(nda_inside_libs)))
+$(B)/tests/nda_inside_test: | $(SOFT)
 $(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
-$(B)/tests/nda_failure_test: | $(LIB_EXTEND)
+$(B)/tests/nda_failure_test $(B)/tests/nda_inside_test: | $(LIB_EXTEND)
 
 # Over the real software NPU and NIC, which libnda finds beside itself.
 nda_outside_libs = $(LIB_NDA) -Wl,-rpath,'$$ORIGIN/../lib'
 $(eval $(call unit_test,nda_group_test,,$$(nda_outside_libs)))
+$(eval $(call unit_test,nda_api_test,,$$(nda_outside_libs)))
+$(B)/obj/tests/unit/nda_api_test.o: CPPFLAGS += -DNDA_TEST_VERSION='"$(NDA_VERSION)"'
 $(eval $(call unit_test,nda_view_test,,$$(nda_outside_libs)))
-$(B)/tests/nda_group_test $(B)/tests/nda_view_test: | $(LIB_NDA) $(SOFT)
+$(B)/tests/nda_group_test $(B)/tests/nda_api_test $(B)/tests/nda_view_test: | $(LIB_NDA) $(SOFT)
 TEST_SCRIPTS += tests/nda_abi.sh

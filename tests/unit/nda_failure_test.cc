@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// Whatever fails, and wherever: the call says so and leaves nothing behind.
+#include <cstdlib>
+#include <new>
+
+#include "tests/mock/nda_failing_soft.h"
+#include "tests/mock/nda_job.h"
+
+// Lets the n-th allocation of a thread fail, among those of libnda and of the test itself.
+// The soft libraries have an operator of their own.
+static thread_local long allocations_left = -1;
+
+void *operator new(size_t size)
+{
+	if (allocations_left > 0 && --allocations_left == 0)
+		throw std::bad_alloc();
+	void *p = malloc(size);
+	if (!p)
+		throw std::bad_alloc();
+	return p;
+}
+void *operator new(size_t size, const std::nothrow_t &) noexcept
+{
+	return allocations_left > 0 && --allocations_left == 0 ? nullptr : malloc(size);
+}
+void operator delete(void *p) noexcept
+{
+	free(p);
+}
+void operator delete(void *p, size_t) noexcept
+{
+	free(p);
+}
+
+namespace nda::test {
+namespace {
+
+// Fails the first, the second, ... call that can fail until none is left; body() returns
+// whether it succeeded.
+template <class Body>
+void fail_each_call(long at_least, Body body)
+{
+	long failures = 0;
+	for (long k = 1;; k++) {
+		ASSERT_LT(k, 10000) << "no end";
+		const long before = FailingSoft::live();
+		FailingSoft::arm(k);
+		const bool succeeded = body();
+		const bool fired = FailingSoft::fired();
+		FailingSoft::arm(0);
+		EXPECT_EQ(FailingSoft::live(), before)
+			<< "left behind, call " << k << " failing";
+		failures += !succeeded;
+		if (!fired) {
+			EXPECT_TRUE(succeeded) << nda_error_detail();
+			break;
+		}
+	}
+	EXPECT_GE(failures, at_least);
+}
+
+template <class Body>
+void fail_each_allocation(long at_least, Body body)
+{
+	long failures = 0;
+	for (long k = 1;; k++) {
+		ASSERT_LT(k, 100000) << "no end";
+		const long before = FailingSoft::live();
+		allocations_left = k;
+		const bool succeeded = body();
+		const bool fired = allocations_left == 0;
+		allocations_left = -1;
+		EXPECT_EQ(FailingSoft::live(), before)
+			<< "left behind, allocation " << k << " failing";
+		failures += !succeeded;
+		if (!fired) {
+			EXPECT_TRUE(succeeded) << nda_error_detail();
+			break;
+		}
+	}
+	EXPECT_GE(failures, at_least);
+}
+
+// Every failure has a text of its own.
+void expect_explained(int error)
+{
+	EXPECT_NE(error, 0);
+	EXPECT_STRNE(nda_error_detail(), "");
+}
+
+bool open_and_close()
+{
+	nda_npu_attr attr = {};
+	attr.memory_bytes = 1 << 20;
+	errno = 0;
+	nda_npu *npu = nda_npu_open("soft", &attr, sizeof(attr));
+	if (!npu) {
+		expect_explained(errno);
+		return false;
+	}
+	errno = 0;
+	nda_nic *nic = nda_nic_open("soft:hns1825", nullptr, 0);
+	if (!nic)
+		expect_explained(errno);
+	const bool succeeded = nic != nullptr;
+	EXPECT_EQ(nic ? nda_nic_close(nic) : 0, 0);
+	EXPECT_EQ(nda_npu_close(npu), 0);
+	return succeeded;
+}
+
+TEST(Failure, OfAnyCallWhileOpeningLeavesNothing)
+{
+	FailingSoft soft;
+	fail_each_call(3, open_and_close);
+}
+
+TEST(Failure, OfAnyAllocationWhileOpeningLeavesNothing)
+{
+	FailingSoft soft;
+	fail_each_allocation(5, open_and_close);
+}
+
+// One PE alone, in this thread.
+class Alone {
+public:
+	Alone()
+	{
+		nda_npu_attr attr = {};
+		attr.memory_bytes = 16 << 20;
+		npu = nda_npu_open("soft", &attr, sizeof(attr));
+		nic = nda_nic_open("soft:hns1825", nullptr, 0);
+		EXPECT_TRUE(npu && nic) << nda_error_detail();
+		EXPECT_EQ(nda_bootstrap_local_create(1, generous_ms, &bootstrap), 0);
+	}
+	~Alone()
+	{
+		EXPECT_EQ(nda_bootstrap_local_destroy(bootstrap), 0);
+		EXPECT_EQ(nda_nic_close(nic), 0);
+		EXPECT_EQ(nda_npu_close(npu), 0);
+	}
+
+	bool group_with_view_and_region()
+	{
+		nda_group_attr attr = {};
+		attr.heap_bytes = 1 << 20;
+		attr.n_cores = 2;
+		uint64_t addr = 0;
+		errno = 0;
+		nda_group *group =
+			nda_group_create(bootstrap, npu, &nic, 1, &attr, sizeof(attr));
+		if (!group) {
+			expect_explained(errno);
+			return false;
+		}
+		int rc = nda_group_heap_alloc(group, 100, &addr);
+		if (!rc)
+			rc = nda_group_view_lend(group, 1, &addr);
+		nda_group_region *region = nullptr;
+		if (!rc)
+			rc = nda_group_region_register(group, nda_group_heap_base(group),
+				64, NDA_ACCESS_LOCAL_WRITE, &region);
+		if (rc)
+			expect_explained(rc);
+		EXPECT_EQ(region ? nda_group_region_deregister(region) : 0, 0);
+		const int destroyed = nda_group_destroy(group);
+		return rc == 0 && destroyed == 0;
+	}
+
+	nda_npu *npu;
+	nda_nic *nic;
+	nda_bootstrap *bootstrap = nullptr;
+};
+
+TEST(Failure, OfAnyCallOfAGroupLeavesNothing)
+{
+	FailingSoft soft;
+	Alone alone;
+	fail_each_call(30, [&] { return alone.group_with_view_and_region(); });
+}
+
+TEST(Failure, OfAnyAllocationOfAGroupLeavesNothing)
+{
+	FailingSoft soft;
+	Alone alone;
+	fail_each_allocation(40, [&] { return alone.group_with_view_and_region(); });
+}
+
+TEST(Failure, OfAnyCallOnOnePeFailsBothWithOneText)
+{
+	FailingSoft soft;
+	JobOptions o;
+	Job job(o);
+	fail_each_call(50, [&] {
+		const std::vector<Outcome> outcomes = job.create_groups();
+		EXPECT_EQ(outcomes[0].rc, outcomes[1].rc);
+		EXPECT_EQ(outcomes[0].detail, outcomes[1].detail);
+		EXPECT_EQ(
+			outcomes[0].rc != 0, outcomes[0].detail.rfind("group: PE ", 0) == 0)
+			<< outcomes[0].detail;
+		job.destroy_groups();
+		return outcomes[0].rc == 0;
+	});
+}
+
+bool channel_alone(nda_npu *npu, nda_nic *nic)
+{
+	errno = 0;
+	nda_channel *channel = nda_channel_create(nic, npu, nullptr, 0);
+	if (!channel) {
+		expect_explained(errno);
+		return false;
+	}
+	uint8_t desc[NDA_CHANNEL_DESC_BYTES];
+	EXPECT_EQ(nda_channel_export(channel, desc), 0);
+	const int rc = nda_channel_connect(channel, desc);
+	if (rc) {
+		expect_explained(rc);
+		nda_queue queue;
+		EXPECT_EQ(nda_channel_connect(channel, desc), -ECONNABORTED);
+		EXPECT_EQ(nda_channel_describe(channel, 0, 1, 1, &queue), -ENOTCONN);
+	}
+	EXPECT_EQ(nda_channel_destroy(channel), 0);
+	return rc == 0;
+}
+
+TEST(Failure, OfAnyCallOfAChannelLeavesNothing)
+{
+	FailingSoft soft;
+	Alone alone;
+	fail_each_call(10, [&] { return channel_alone(alone.npu, alone.nic); });
+}
+
+// ---- What a NIC may be like ----------------------------------------------------------
+
+TEST(FailingNic, ThatIsDownIsNamedFirst)
+{
+	FailingSoft soft;
+	Alone alone;
+	FailingSoft::port_down = true;
+	errno = 0;
+	EXPECT_EQ(nda_channel_create(alone.nic, alone.npu, nullptr, 0), nullptr);
+	FailingSoft::port_down = false;
+	EXPECT_EQ(errno, ENETDOWN);
+	EXPECT_STREQ(nda_error_detail(), "channel: nic soft:hns1825: port is down");
+}
+
+TEST(FailingNic, ThatGoesDownWhileConnectingIsSaidToBeDown)
+{
+	FailingSoft soft;
+	Alone alone;
+	nda_channel *channel = nda_channel_create(alone.nic, alone.npu, nullptr, 0);
+	ASSERT_NE(channel, nullptr);
+	uint8_t desc[NDA_CHANNEL_DESC_BYTES];
+	ASSERT_EQ(nda_channel_export(channel, desc), 0);
+	FailingSoft::port_down = true;
+	FailingSoft::refused_state = IBV_QPS_RTR;
+	EXPECT_EQ(nda_channel_connect(channel, desc), -ENETDOWN);
+	FailingSoft::port_down = false;
+	FailingSoft::refused_state = -1;
+	EXPECT_NE(std::string(nda_error_detail()).find("to RTR: port is down: "),
+		std::string::npos)
+		<< nda_error_detail();
+	EXPECT_EQ(nda_channel_destroy(channel), 0);
+}
+
+TEST(FailingNic, ThatCannotConnectNamesBothGids)
+{
+	FailingSoft soft;
+	Alone alone;
+	nda_channel *channel = nda_channel_create(alone.nic, alone.npu, nullptr, 0);
+	ASSERT_NE(channel, nullptr);
+	uint8_t desc[NDA_CHANNEL_DESC_BYTES];
+	ASSERT_EQ(nda_channel_export(channel, desc), 0);
+	FailingSoft::refused_state = IBV_QPS_RTR;
+	EXPECT_EQ(nda_channel_connect(channel, desc), -EINVAL);
+	FailingSoft::refused_state = -1;
+	const std::string detail = nda_error_detail();
+	EXPECT_NE(detail.find("connect: QP "), std::string::npos) << detail;
+	EXPECT_NE(detail.find("from GID fd6e:6461:736f:"), std::string::npos) << detail;
+	EXPECT_NE(detail.find("to GID fd6e:6461:736f:"), std::string::npos) << detail;
+	EXPECT_EQ(nda_channel_destroy(channel), 0);
+}
+
+TEST(FailingNic, WithLinkLocalGidsAloneIsRefused)
+{
+	FailingSoft soft;
+	Alone alone;
+	FailingSoft::gids = 1; // the first is link-local
+	errno = 0;
+	EXPECT_EQ(nda_channel_create(alone.nic, alone.npu, nullptr, 0), nullptr);
+	FailingSoft::gids = -1;
+	EXPECT_EQ(errno, EADDRNOTAVAIL);
+}
+
+TEST(FailingNic, WhoseKeysAreTooWideForItsFormatIsRefused)
+{
+	FailingSoft soft;
+	Alone alone;
+	uint64_t mem;
+	ASSERT_EQ(nda_npu_alloc(alone.npu, 4096, &mem), 0);
+	FailingSoft::wide_lkey = true;
+	errno = 0;
+	EXPECT_EQ(nda_mr_register(alone.nic, alone.npu, mem, 4096, NDA_ACCESS_LOCAL_WRITE),
+		nullptr);
+	FailingSoft::wide_lkey = false;
+	EXPECT_EQ(errno, ERANGE);
+	EXPECT_EQ(nda_npu_free(alone.npu, mem), 0);
+}
+
+TEST(ChannelAttributes, ReachTheNic)
+{
+	FailingSoft soft;
+	Alone alone;
+	nda_channel_attr attr = {};
+	attr.comp_mask = NDA_CHANNEL_TRAFFIC_CLASS | NDA_CHANNEL_SERVICE_LEVEL |
+		NDA_CHANNEL_GID_INDEX;
+	attr.traffic_class = 96;
+	attr.service_level = 0;
+	attr.gid_index = 0;
+	nda_channel *channel =
+		nda_channel_create(alone.nic, alone.npu, &attr, sizeof(attr));
+	ASSERT_NE(channel, nullptr) << nda_error_detail();
+	uint8_t desc[NDA_CHANNEL_DESC_BYTES];
+	ASSERT_EQ(nda_channel_export(channel, desc), 0);
+	EXPECT_EQ(nda_channel_connect(channel, desc), 0) << nda_error_detail();
+	const ibv_ah_attr &ah = FailingSoft::last_rtr.ah_attr;
+	EXPECT_EQ(ah.grh.traffic_class, 96);
+	EXPECT_EQ(ah.sl, 0);
+	EXPECT_EQ(ah.grh.sgid_index, 0);
+	EXPECT_EQ(ah.is_global, 1);
+	EXPECT_EQ(ah.static_rate, 0);
+	EXPECT_EQ(nda_channel_destroy(channel), 0);
+}
+
+TEST(ChannelAttributes, HaveThePublicLibrarysDefaults)
+{
+	FailingSoft soft;
+	Alone alone;
+	ASSERT_TRUE(channel_alone(alone.npu, alone.nic));
+	const ibv_qp_attr &rtr = FailingSoft::last_rtr;
+	EXPECT_EQ(rtr.ah_attr.grh.traffic_class, 132);
+	EXPECT_EQ(rtr.ah_attr.sl, 4);
+	EXPECT_EQ(rtr.ah_attr.grh.sgid_index, 1);
+	EXPECT_EQ(rtr.path_mtu, IBV_MTU_4096);
+}
+
+} // namespace
+} // namespace nda::test
