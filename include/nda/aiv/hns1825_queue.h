@@ -270,27 +270,11 @@ public:
 		}
 
 		uint32_t first = r.ci;
-		bool expired = false;
-		for (;;) {
-			uint32_t got = consume(&r, r.head - r.tail);
-
-			if (r.tail == r.head)
-				break;
-			if (got != 0)
-				continue;
-			/* A failed queue may or may not report what asked for nothing. */
-			if (sticky() != NDA_OK &&
-				static_cast<int32_t>(r.tail - signalled_up_to(r.head)) >= 0)
-				break;
-			if (expired) {
-				status = NDA_TIMEOUT;
-				break;
-			}
-			expired = deadline->passed();
-			core_.relax();
-		}
+		consume(&r, r.head - r.tail);
+		if (NDA_DEV_RARE(r.tail != r.head))
+			return wait_until_quiet(r, first, deadline);
 		publish(r, first);
-		return sticky() != NDA_OK ? sticky() : status;
+		return sticky();
 	}
 
 	/* What is posted next starts after every READ posted before; WRITEs of one queue
@@ -482,6 +466,32 @@ private:
 		op.local_va = NDA_QUEUE_LOAD(core_, q_, scratch_local);
 		op.length = 8;
 		return post(op, false);
+	}
+
+	/* The rest of quiet() where not everything was there at once; @first as publish().
+	 */
+	NDA_DEV_SLOW enum nda_status wait_until_quiet(
+		reader r, uint32_t first, Deadline<Core> *deadline) noexcept
+	{
+		enum nda_status status = NDA_OK;
+		bool expired = false;
+
+		while (r.tail != r.head) {
+			if (consume(&r, r.head - r.tail) != 0)
+				continue;
+			/* A failed queue may or may not report what asked for nothing. */
+			if (sticky() != NDA_OK &&
+				static_cast<int32_t>(r.tail - signalled_up_to(r.head)) >= 0)
+				break;
+			if (expired) {
+				status = NDA_TIMEOUT;
+				break;
+			}
+			expired = deadline->passed();
+			core_.relax();
+		}
+		publish(r, first);
+		return sticky() != NDA_OK ? sticky() : status;
 	}
 
 	NDA_DEV reader start_reading() const
