@@ -150,8 +150,8 @@ public:
 	static inline std::atomic<int> gids{-1};
 	static inline std::atomic<bool> wide_lkey{false};
 	static inline std::atomic<int> refused_state{-1};
-	// What the NIC was last told.
-	static inline ibv_qp_attr last_rtr = {};
+	// What this thread last told the NIC.
+	static inline thread_local ibv_qp_attr last_rtr = {};
 
 private:
 	static inline const SoftApi *real_ = nullptr;

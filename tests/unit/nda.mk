@@ -5,13 +5,15 @@
 nda_inside := $(LIB_NDA_OBJS) $(LIB_EXTEND_SEARCH)
 # Expanded in the recipes: its commas would part arguments before.
 nda_inside_libs = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib' -ldl
+# Those that need the software have it linked in: it is not beside them, and the dynamic loader's
+# own search sees the sanitizer as the one who asks.
+nda_soft_libs = -Wl,--no-as-needed $(SOFT) -Wl,--as-needed $(nda_inside_libs)
+
 $(eval $(call unit_test,nda_siphash_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_bootstrap_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_publish_test,$(nda_inside),$$(nda_inside_libs)))
-$(eval $(call unit_test,nda_failure_test,$(nda_inside),$$(nda_inside_libs)))
-$(B)/tests/nda_failure_test: | $(SOFT)
-$(eval $(call unit_test,nda_inside_test,$(nda_inside),$$(nda_inside_libs)))
-$(B)/tests/nda_inside_test: | $(SOFT)
+$(eval $(call unit_test,nda_failure_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
+$(eval $(call unit_test,nda_inside_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
 $(B)/tests/nda_failure_test $(B)/tests/nda_inside_test: | $(LIB_EXTEND)
 
@@ -21,5 +23,7 @@ $(eval $(call unit_test,nda_group_test,,$$(nda_outside_libs)))
 $(eval $(call unit_test,nda_api_test,,$$(nda_outside_libs)))
 $(B)/obj/tests/unit/nda_api_test.o: CPPFLAGS += -DNDA_TEST_VERSION='"$(NDA_VERSION)"'
 $(eval $(call unit_test,nda_view_test,,$$(nda_outside_libs)))
-$(B)/tests/nda_group_test $(B)/tests/nda_api_test $(B)/tests/nda_view_test: | $(LIB_NDA) $(SOFT)
+$(eval $(call unit_test,nda_process_test,,$$(nda_outside_libs)))
+$(B)/tests/nda_group_test $(B)/tests/nda_api_test $(B)/tests/nda_view_test \
+$(B)/tests/nda_process_test: | $(LIB_NDA) $(SOFT)
 TEST_SCRIPTS += tests/nda_abi.sh
