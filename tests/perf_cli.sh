@@ -83,7 +83,7 @@ for op in put get; do
 		for more in "--pes 2" "--pes 3 --cores 2 --batch 8 --signal-every 16 --depth 64" \
 			"--pes 2 --strict" "--pes 2 --no-assist --window 1"; do
 			# shellcheck disable=SC2086
-			run $op $mode $more --sizes 1,8,4099,64K --iterations 300 --verify --json
+			run $op $mode --window 16 $more --sizes 1,8,4099,64K --iterations 300 --verify --json
 			name="$op $mode $more"
 			check "$name: exits 0" exits 0
 			check "$name: stderr is empty" silent err

@@ -175,72 +175,98 @@ nda_status run_latency(Device &device, const Work &work, Share &share, CoreResul
 	return NDA_OK;
 }
 
-using Run = nda_status (*)(Device &, const Work &, Share &, CoreResult &);
+using Body = nda_status (*)(Device &, const Work &, Share &, CoreResult &);
 
-void run(const nda_core *nda_core, void *arg, Run run)
+void run(const nda_core *core, void *arg, Body body)
 {
 	Work &work = *static_cast<Work *>(arg);
-	CoreResult &result = work.results[nda_core->index];
-	result.core = nda_core->index;
+	CoreResult &result = work.results[core->index];
+	result.core = core->index;
 	result.peer = work.peer;
-	Share share(work, nda_core->index);
+	Share share(work, core->index);
 	Device device;
-	result.status = device.open(SoftCore(nda_core), work.table, nda_core->index);
+	result.status = device.open(SoftCore(core), work.table, core->index);
 	if (result.status == NDA_OK)
-		result.status = run(device, work, share, result);
+		result.status = body(device, work, share, result);
 }
 
-// The part of a piece that one core sends: every count-th chunk, beginning with its index.
-nda_status run_copy(const SoftCore &core, const CopyWork &work, CoreResult &result)
+// A core's chunks of a piece: every n-th one of n cores, beginning with its index.
+class Chunks {
+public:
+	Chunks(const CopyWork &work, uint32_t core)
+		: work_(work), step_(work.chunk * work.results.size()),
+		  at_(work.chunk * core)
+	{}
+	bool more() const { return at_ < work_.size; }
+	uint64_t address() const { return work_.address + at_; }
+	uint64_t size() const { return std::min(work_.chunk, work_.size - at_); }
+	void next() { at_ += step_; }
+
+private:
+	const CopyWork &work_;
+	const uint64_t step_;
+	uint64_t at_;
+};
+
+// Posts the next window of chunks to one PE.
+nda_status post_chunks(
+	Device &device, const CopyWork &work, uint32_t pe, Chunks &chunks, uint64_t *posted)
 {
-	Device device;
-	nda_status status = device.open(core, work.table, result.core);
-	if (status != NDA_OK)
-		return status;
-	result.start_ns = now_ns();
-	Stopwatch watch(core);
-	const uint64_t step = work.chunk * work.results.size();
-	uint64_t at = work.chunk * result.core;
-	while (at < work.size) {
-		// A window to each peer in turn, then one wait for all of them.
-		const uint64_t first = at;
-		watch.restart();
-		for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
-			if (pe == device.my_pe())
-				continue;
-			result.peer = pe;
-			at = first;
-			uint64_t posted = 0;
-			while (posted < work.window && at < work.size) {
-				auto batch = device.batch(pe);
-				uint64_t n = std::min(work.batch, work.window - posted);
-				for (uint64_t i = 0; i < n && at < work.size;
-					i++, at += step) {
-					uint64_t size =
-						std::min(work.chunk, work.size - at);
-					uint64_t address = work.address + at;
-					status = batch.put_nbi(address, address, size);
-					if (status != NDA_OK)
-						return status;
-					result.messages++;
-				}
-				status = batch.submit();
-				if (status != NDA_OK)
-					return status;
-				posted += n;
-			}
-		}
-		for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
-			if (pe == device.my_pe())
-				continue;
-			result.peer = pe;
-			status = device.quiet(pe);
+	for (uint64_t done = 0; done < work.window && chunks.more();) {
+		auto batch = device.batch(pe);
+		const uint64_t end = std::min(done + work.batch, work.window);
+		for (; done < end && chunks.more(); done++, chunks.next()) {
+			nda_status status = batch.put_nbi(
+				chunks.address(), chunks.address(), chunks.size());
 			if (status != NDA_OK)
 				return status;
+			++*posted;
 		}
-		result.latency.add(watch.ns());
+		if (nda_status status = batch.submit(); status != NDA_OK)
+			return status;
 	}
-	result.end_ns = now_ns();
+	return NDA_OK;
+}
+
+// The same window of chunks to each PE in turn, then one wait for all of them.
+nda_status send_chunks(
+	Device &device, const CopyWork &work, Chunks &chunks, CoreResult &result)
+{
+	const Chunks first = chunks;
+	for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
+		if (pe == device.my_pe())
+			continue;
+		result.peer = pe;
+		Chunks own = first;
+		nda_status status = post_chunks(device, work, pe, own, &result.messages);
+		if (status != NDA_OK)
+			return status;
+	}
+	for (uint64_t i = 0; i < work.window && chunks.more(); i++)
+		chunks.next();
+	for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
+		if (pe == device.my_pe())
+			continue;
+		result.peer = pe;
+		if (nda_status status = device.quiet(pe); status != NDA_OK)
+			return status;
+	}
+	return NDA_OK;
+}
+
+nda_status run_copy(Device &device, const CopyWork &work, CoreResult &result)
+{
+	Stopwatch watch(device.core());
+	Chunks chunks(work, result.core);
+	result.start_ns = result.end_ns = now_ns();
+	while (chunks.more()) {
+		watch.restart();
+		nda_status status = send_chunks(device, work, chunks, result);
+		if (status != NDA_OK)
+			return status;
+		result.latency.add(watch.ns());
+		result.end_ns = now_ns();
+	}
 	return NDA_OK;
 }
 
@@ -252,37 +278,39 @@ uint64_t now_ns()
 		std::chrono::nanoseconds(1));
 }
 
-void latency_kernel(const nda_core *nda_core, void *work)
+void latency_kernel(const nda_core *core, void *work)
 {
-	run(nda_core, work, run_latency);
+	run(core, work, run_latency);
 }
 
-void rate_kernel(const nda_core *nda_core, void *work)
+void rate_kernel(const nda_core *core, void *work)
 {
-	run(nda_core, work, run_rate);
+	run(core, work, run_rate);
 }
 
-void memcpy_kernel(const nda_core *nda_core, void *arg)
+void memcpy_kernel(const nda_core *core, void *arg)
 {
 	Work &work = *static_cast<Work *>(arg);
-	Share share(work, nda_core->index);
-	Span span(work, work.results[nda_core->index]);
+	Share share(work, core->index);
+	Span span(work, work.results[core->index]);
 	while (!span.over()) {
-		memcpy(reinterpret_cast<void *>(share.target() + nda_core->address_offset),
-			reinterpret_cast<void *>(share.source() + nda_core->address_offset),
+		memcpy(reinterpret_cast<void *>(share.target() + core->address_offset),
+			reinterpret_cast<void *>(share.source() + core->address_offset),
 			work.size);
 		share.next();
 		span.done(1);
 	}
 }
 
-void copy_kernel(const nda_core *nda_core, void *arg)
+void copy_kernel(const nda_core *core, void *arg)
 {
 	CopyWork &work = *static_cast<CopyWork *>(arg);
-	SoftCore core(nda_core);
-	CoreResult &result = work.results[nda_core->index];
-	result.core = nda_core->index;
-	result.status = run_copy(core, work, result);
+	CoreResult &result = work.results[core->index];
+	result.core = core->index;
+	Device device;
+	result.status = device.open(SoftCore(core), work.table, core->index);
+	if (result.status == NDA_OK)
+		result.status = run_copy(device, work, result);
 }
 
 } // namespace nda::perf

@@ -75,8 +75,8 @@ private:
 	uint64_t scratch_ = 0; // where memcpy goes
 	Layout layout_ = {};
 	uint64_t round_ = 0;
-	std::vector<uint64_t>
-		written_; // by each PE since set_memory(), in every core's slots
+	// Slots that all cores of each PE have used since set_memory().
+	std::vector<uint64_t> written_;
 	std::vector<uint8_t> image_;
 };
 
@@ -162,7 +162,7 @@ Outcome Measurement::phase(
 		totals->messages += tally.messages;
 		start_ns = std::min(start_ns, tally.start_ns);
 		end_ns = std::max(end_ns, tally.end_ns);
-		if (work->target == target_)
+		if (kernel != memcpy_kernel)
 			written_[pe] = std::max(written_[pe], tally.written);
 	}
 	totals->elapsed_ns += end_ns - start_ns;
@@ -244,8 +244,7 @@ Outcome Measurement::rates(Totals *messages, Totals *copies)
 	if (outcome == Outcome::ok && large()) {
 		Totals unused;
 		std::shared_ptr<Work> work = memcpy_work();
-		work->messages =
-			layout_.slots; // the first touch of a page is no part of it
+		work->messages = layout_.slots; // a page's first touch is not measured
 		work->time_us = 0;
 		outcome = phase(memcpy_kernel, work, &unused);
 	}
