@@ -22,6 +22,8 @@ namespace {
 // whether both ends are still there.
 constexpr uint64_t chunk_bytes = 256 * 1024;
 constexpr int max_requests = 64; // of a queue in a pass
+// How long a segment may be on its way that the peer has announced before it gave the key.
+constexpr uint64_t announced_ns = 5000 * ns_per_ms;
 
 // An idle thread spins, yields, then sleeps.
 constexpr uint64_t spin_ns = 20 * 1000;
@@ -261,12 +263,12 @@ void Engine::begin(SendQueue &q)
 		q.status = NDA_RETRY_EXCEEDED;
 }
 
-Engine::Progress Engine::unanswered(SendQueue &q)
+Engine::Progress Engine::unanswered(SendQueue &q, uint64_t give_up_ns)
 {
 	uint64_t now = now_ns();
 	if (!q.unanswered)
 		q.unanswered = now;
-	if (!q.give_up_ns || now - q.unanswered < q.give_up_ns)
+	if (!give_up_ns || now - q.unanswered < give_up_ns)
 		return Progress::wait;
 	q.status = NDA_RETRY_EXCEEDED;
 	return Progress::done;
@@ -285,7 +287,7 @@ Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
 	if (q.peer->dead())
 		return end(NDA_RETRY_EXCEEDED);
 	if (q.dropped)
-		return unanswered(q);
+		return unanswered(q, q.give_up_ns);
 
 	bool write = q.work.op == Operation::write;
 	uint8_t *local, *remote;
@@ -295,7 +297,7 @@ Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
 		return end(NDA_LOCAL_PROTECTION);
 
 	if (q.peer_qpn >= qp_count)
-		return unanswered(q);
+		return unanswered(q, q.give_up_ns);
 	const SharedQp &target = q.peer->control().qps[q.peer_qpn];
 	QpLife life = target.life.load(std::memory_order_seq_cst);
 	if (life == QpLife::error)
@@ -307,7 +309,7 @@ Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
 		target.gid[1].load(std::memory_order_relaxed) != q.peer_gid[1] ||
 		target.peer_gid[0].load(std::memory_order_relaxed) != q.gid[0] ||
 		target.peer_gid[1].load(std::memory_order_relaxed) != q.gid[1])
-		return unanswered(q);
+		return unanswered(q, q.give_up_ns);
 	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
 	if (!(target.access.load(std::memory_order_relaxed) & access) ||
 		(!write && target.reads.load(std::memory_order_relaxed) == 0))
@@ -317,8 +319,7 @@ Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
 	if (r == Resolved::denied)
 		return end(NDA_REMOTE_ACCESS);
 	if (r == Resolved::not_mapped)
-		return unanswered(
-			q); // the peer has announced it, the message is on its way
+		return unanswered(q, announced_ns);
 
 	q.unanswered = 0;
 	uint64_t size = std::min(q.work.length - q.moved, chunk_bytes);

@@ -132,7 +132,7 @@ private:
 	bool advance(SendQueue &q, uint64_t &bytes);
 	void begin(SendQueue &q);
 	Progress move(SendQueue &q, uint64_t &bytes);
-	Progress unanswered(SendQueue &q);
+	Progress unanswered(SendQueue &q, uint64_t give_up_ns);
 	void breach(SendQueue &q, const Breach &breach);
 
 	std::atomic<uint64_t> &pass_;

@@ -8,6 +8,7 @@ soft_libs = -L$(B)/lib -libv_extend $(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RP
 $(eval $(call unit_test,soft_npu_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_device_test,$(soft_bench),$$(soft_libs) -libverbs))
 $(B)/tests/soft_device_test: | $(SOFT)
+$(eval $(call unit_test,soft_threads_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_verbs_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_fabric_test,$(soft_bench) $(call objs,tests/mock/soft_process.cc),\
 	$$(soft_libs)))
