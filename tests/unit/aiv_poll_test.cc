@@ -315,10 +315,23 @@ TEST(AivError, ACompletionOfAWqeThatIsNotOutstandingIsNotBelieved)
 
 	s.put_many(2);
 	s.rig.nic_complete(pe, 7);
+	s.recorder.on_relax = [&] { ADD_FAILURE() << "waits"; };
 	EXPECT_EQ(s.device.quiet(pe), NDA_BAD_RESPONSE);
 	EXPECT_EQ(s.queue().state.tail, 0u);
 	EXPECT_EQ(s.queue().state.error.wqe_index, 7);
 	EXPECT_EQ(s.put(), NDA_BAD_RESPONSE);
+}
+
+TEST(AivError, MoreCompletionsThanWqesAreNotBelieved)
+{
+	OneCore s;
+
+	s.put_many(4);
+	for (int i = 0; i < 3; i++)
+		s.rig.nic_complete(pe, 0);
+	s.recorder.on_relax = [&] { ADD_FAILURE() << "waits"; };
+	EXPECT_EQ(s.device.quiet(pe), NDA_BAD_RESPONSE);
+	EXPECT_EQ(s.queue().state.tail, 0u);
 }
 
 TEST(AivError, OfOnePeLeavesTheOthersAlone)

@@ -300,6 +300,7 @@ private:
 		uint32_t tail;
 		uint32_t head;
 		uint32_t seen; /* status of the last error CQE that it met */
+		bool lost;     /* met a CQE that cannot be of this queue */
 	};
 
 	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not
@@ -476,7 +477,7 @@ private:
 		enum nda_status status = NDA_OK;
 		bool expired = false;
 
-		while (r.tail != r.head) {
+		while (r.tail != r.head && !r.lost) {
 			if (consume(&r, r.head - r.tail) != 0)
 				continue;
 			/* A failed queue may or may not report what asked for nothing. */
@@ -502,6 +503,7 @@ private:
 		r.tail = NDA_QUEUE_LOAD(core_, q_, state.tail);
 		r.head = NDA_QUEUE_LOAD(core_, q_, state.head);
 		r.seen = NDA_OK;
+		r.lost = false;
 		return r;
 	}
 
@@ -559,23 +561,28 @@ private:
 			break;
 		}
 		if (r->ci != first)
-			settle(r, cqe_address(r->ci - 1, depth, stride), error);
+			settle(r, cqe_address(r->ci - 1, depth, stride), r->ci - first,
+				error);
 		return r->ci - first;
 	}
 
-	/* Moves the tail behind the WQE that the CQE at @cqe, the last one consumed, names:
-	 * everything before it is done too, with or without a completion of its own. */
-	NDA_DEV void settle(reader *r, uint64_t cqe, bool error) const
+	/* Moves the tail behind the WQE that the CQE at @cqe, the last of @count consumed,
+	 * names: everything before it is done too, with or without a completion of its own.
+	 * Where it names none that is outstanding, or there are more CQEs than WQEs,
+	 * nothing that this CQ says can be believed any more. */
+	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool error) const
 	{
 		/* Anew, now that the first word says that the rest is there. */
 		core_.invalidate(cqe, format::cqe_bytes);
 		uint64_t word = core_.template load<uint64_t>(cqe + 24);
 		uint16_t counter = format::cqe_wqe_counter(word);
 		uint32_t done = static_cast<uint16_t>(counter - r->tail) + uint32_t{1};
-		bool known = done <= r->head - r->tail;
+		bool known = done <= r->head - r->tail && count <= done;
 
 		if (known)
 			r->tail += done;
+		else
+			r->lost = true;
 		if (known && !error)
 			return;
 		r->seen = error ? format::status_of(format::cqe_syndrome(word))
