@@ -61,6 +61,8 @@ private:
 	Outcome set_memory();
 	Outcome check_memory();
 	void progress(const char *what);
+	void send_row(
+		const Histogram &latencies, const Totals &messages, const Totals &copies);
 	bool large() const { return layout_.size >= large_bytes; }
 
 	Session &session_;
@@ -75,6 +77,7 @@ private:
 	uint64_t scratch_ = 0; // where memcpy goes
 	Layout layout_ = {};
 	uint64_t round_ = 0;
+	bool good_ = true; // all data of this size arrived, at every PE
 	// Slots that all cores of each PE have used since set_memory().
 	std::vector<uint64_t> written_;
 	std::vector<uint8_t> image_;
@@ -188,24 +191,30 @@ Outcome Measurement::set_memory()
 	return session_.agree(outcome);
 }
 
-// After a phase: its end was the last message's.
+// After a phase: its end was the last message's. Data that differ are reported, and noted
+// by all PEs, but don't end the measurement of this size: it still gets its row.
 Outcome Measurement::check_memory()
 {
 	if (!o_.verify)
 		return Outcome::ok;
 	Outcome outcome = session_.read(image_.data(), target_, layout_.area_bytes);
-	if (outcome == Outcome::ok) {
-		uint64_t written = written_[o_.op == Op::get ? pe_ : sender_];
-		std::string wrong = check_area(
-			image_.data(), layout_, o_.cores, sender_, round_, written);
-		if (!wrong.empty())
-			outcome = session_.fail("PE " + std::to_string(pe_) + ": " +
-					op_name(o_.op) + " of " +
-					std::to_string(layout_.size) + " bytes from PE " +
-					std::to_string(sender_),
-				wrong);
-	}
-	return session_.agree(outcome);
+	if (outcome = session_.agree(outcome); outcome != Outcome::ok)
+		return outcome;
+	const uint64_t written = written_[o_.op == Op::get ? pe_ : sender_];
+	const std::string wrong =
+		check_area(image_.data(), layout_, o_.cores, sender_, round_, written);
+	if (!wrong.empty() && good_)
+		session_.fail("PE " + std::to_string(pe_) + ": " + op_name(o_.op) + " of " +
+				std::to_string(layout_.size) + " bytes from PE " +
+				std::to_string(sender_),
+			wrong);
+	const uint8_t own = wrong.empty();
+	std::vector<uint8_t> all(n_);
+	outcome = session_.allgather(&own, all.data(), sizeof(own));
+	if (outcome == Outcome::ok)
+		good_ = good_ &&
+			std::all_of(all.begin(), all.end(), [](bool g) { return g; });
+	return outcome;
 }
 
 Outcome Measurement::latency(Histogram *latencies)
@@ -268,7 +277,7 @@ Outcome Measurement::fresh_data()
 	progress("verify");
 	uint64_t round_bytes = layout_.size * layout_.slots * o_.cores;
 	uint64_t rounds = std::clamp<uint64_t>(fresh_bytes / round_bytes, 1, fresh_rounds);
-	for (uint64_t i = 0; i < rounds; i++) {
+	for (uint64_t i = 0; i < rounds && good_; i++) {
 		Outcome outcome = set_memory();
 		std::shared_ptr<Work> work = new_work();
 		work->messages = layout_.slots;
@@ -296,9 +305,16 @@ Outcome Measurement::size(uint64_t size)
 		outcome = rates(&messages, &copies);
 	if (outcome == Outcome::ok && o_.verify)
 		outcome = fresh_data();
-	if (outcome != Outcome::ok || pe_ != 0)
+	if (outcome != Outcome::ok)
 		return outcome;
+	if (pe_ == 0)
+		send_row(latencies, messages, copies);
+	return good_ ? Outcome::ok : Outcome::stopped;
+}
 
+void Measurement::send_row(
+	const Histogram &latencies, const Totals &messages, const Totals &copies)
+{
 	Row row;
 	row.op = op_name(o_.op);
 	row.nic = o_.nic;
@@ -309,20 +325,19 @@ Outcome Measurement::size(uint64_t size)
 	row.batch = o_.batch;
 	row.signal_every = o_.signal_every;
 	row.queues = n_ * o_.cores;
-	row.size_bytes = size;
+	row.size_bytes = layout_.size;
 	row.messages = messages.messages;
 	row.messages_per_s = messages.messages_per_s();
-	row.bytes_per_s = row.messages_per_s * double(size);
+	row.bytes_per_s = row.messages_per_s * double(layout_.size);
 	row.latency_p50_ns = latencies.percentile(50);
 	row.latency_p99_ns = latencies.percentile(99);
 	if (large()) {
-		row.memcpy_bytes_per_s = copies.messages_per_s() * double(size);
+		row.memcpy_bytes_per_s = copies.messages_per_s() * double(layout_.size);
 		row.memcpy_ratio = row.bytes_per_s / *row.memcpy_bytes_per_s;
 	}
 	if (o_.verify)
-		row.verified = true;
+		row.verified = good_;
 	session_.row(row);
-	return Outcome::ok;
 }
 
 } // namespace
