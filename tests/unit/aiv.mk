@@ -8,3 +8,11 @@ $(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
 
 $(foreach test,hns1825_format aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow,$(eval $(call unit_test,$(test)_test)))
 $(eval $(call unit_test,sim_core_test,$(call objs,tests/sim/sim.cc)))
+
+# The device side with both compilers' freestanding modes.
+lint: lint-freestanding
+lint-freestanding: need-lint
+	$(call say,LINT,freestanding)
+	$(Q)tests/freestanding.sh $(B)/lint/aiv_freestanding.o g++ clang++
+
+.PHONY: lint-freestanding

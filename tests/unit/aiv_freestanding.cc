@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * Compiled by `make lint-freestanding`, never run: everything that a kernel may use of
+ * nda/hw and nda/aiv, on a core that needs nothing but memory, as a device compiler would
+ * see it. freestanding.sh says what the object must not contain.
+ */
+#include <nda/aiv/device.h>
+
+namespace {
+
+class BareCore {
+public:
+	template <class T>
+	NDA_DEV T load(uint64_t addr) const
+	{
+		return *reinterpret_cast<volatile T *>(addr);
+	}
+	template <class T>
+	NDA_DEV void store(uint64_t addr, T value) const
+	{
+		*reinterpret_cast<volatile T *>(addr) = value;
+	}
+	template <class T>
+	NDA_DEV T load_acquire(uint64_t addr) const
+	{
+		return __atomic_load_n(reinterpret_cast<T *>(addr), __ATOMIC_ACQUIRE);
+	}
+	template <class T>
+	NDA_DEV void store_release(uint64_t addr, T value) const
+	{
+		__atomic_store_n(reinterpret_cast<T *>(addr), value, __ATOMIC_RELEASE);
+	}
+	NDA_DEV void st_dev(uint64_t addr, uint64_t value) const
+	{
+		store_release(addr, value);
+	}
+	NDA_DEV void clean(uint64_t, uint64_t) const {}
+	NDA_DEV void invalidate(uint64_t, uint64_t) const {}
+	NDA_DEV void dsb() const {}
+	NDA_DEV void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
+	{
+		for (uint64_t i = 0; i < bytes; i++)
+			store<uint8_t>(dst + i, load<uint8_t>(src + i));
+	}
+	NDA_DEV uint64_t cycles() const { return load<uint64_t>(0x100000); }
+	NDA_DEV uint64_t cycles_per_us() const { return 1000; }
+	NDA_DEV void relax() const {}
+};
+
+} // namespace
+
+using namespace nda::aiv;
+namespace format = nda::hw::hns1825;
+
+extern "C" int nda_kernel(uint64_t table, uint32_t pe, uint64_t a, uint64_t b, uint64_t n,
+	const nda_region *remote, const nda_region *local)
+{
+	Device<BareCore> device;
+	int status = device.open(BareCore(), table, 0);
+
+	status |= device.put_nbi(pe, a, b, n) | device.get_nbi(pe, a, b, n);
+	status |= device.put(pe, a, b, n) | device.get(pe, a, b, n);
+	status |= device.put_nbi(pe, *remote, 0, *local, 0, n);
+	status |= device.get_nbi(pe, *local, 0, *remote, 0, n);
+	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
+	auto batch = device.batch(pe);
+	status |= batch.put_nbi(a, b, n) | batch.get_nbi(a, b, n);
+	status |= batch.put_submit(a, b, n) | batch.get_submit(a, b, n) | batch.submit();
+	status |= hns1825::Queue<BareCore>(device.core(), device.queue_address(pe), 1)
+			  .poll_cq(1);
+	return status;
+}
+
+extern "C" int nda_host_side(nda_queue *q, uint32_t head, uint32_t tail)
+{
+	q->state = hns1825::derive_state(*q, head, tail, tail);
+	return hns1825::queue_usable(*q) + hns1825::lend(&q->state) +
+		hns1825::take_back(*q, &q->state);
+}
+
+extern "C" void nda_model(const uint64_t *in, uint64_t *out, uint32_t index)
+{
+	format::wqe w = format::decode(in);
+	format::cqe c = format::decode_cqe(in);
+
+	format::encode(w, out);
+	format::encode(c, out + 8);
+	out[12] = format::encode(format::decode_doorbell(in[0]));
+	out[13] = static_cast<uint64_t>(format::check(in, index, 256));
+	out[14] = format::cq_ring(index) + format::status_of(c.syndrome) +
+		format::cq_record_ci(index) + format::sq_record_head(index);
+	out[15] = static_cast<uint64_t>(format::cqe_look(in[0], index, 256));
+}
