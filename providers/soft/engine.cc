@@ -29,7 +29,7 @@ constexpr uint64_t announced_ns = 5000 * ns_per_ms;
 constexpr uint64_t spin_ns = 20 * 1000;
 constexpr uint64_t yield_ns = 70 * 1000; // since the last work
 // A kick ends the sleep. The limit is for cores that do not kick.
-constexpr uint64_t sleep_limit_ns = 20 * ns_per_ms;
+constexpr uint64_t sleep_limit_ns = 100 * ns_per_ms;
 // The same where a kick may be missed.
 constexpr uint64_t sleep_limit_unsure_ns = 1 * ns_per_ms;
 // While something is waited for that rings no doorbell.

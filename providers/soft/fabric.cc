@@ -21,7 +21,8 @@ namespace nda::soft {
 namespace {
 
 constexpr int handshake_ms = 2000;
-constexpr size_t max_strangers = 64; // connections that have not shown the secret yet
+constexpr uint64_t own_engines_ms = 1000; // a pass takes less than one
+constexpr size_t max_strangers = 64;      // connections that have not shown the secret yet
 
 int random_bytes(void *to, size_t size)
 {
@@ -60,7 +61,7 @@ struct Fabric::Connection {
 Peer::View Peer::segment(uint32_t id) const
 {
 	const Segment &s = segments_[segment_slot(id)];
-	if (id == 0 || s.id.load(std::memory_order_acquire) != id)
+	if (id == 0 || s.id.load(std::memory_order_seq_cst) != id)
 		return {};
 	return s.view;
 }
@@ -77,21 +78,9 @@ bool Peer::alive() const
 void Peer::add(uint32_t id, View view, Mapping mapping)
 {
 	Segment &s = segments_[segment_slot(id)];
-	s.id.store(0, std::memory_order_relaxed);
 	s.view = view;
 	s.mapping = std::move(mapping);
 	s.id.store(id, std::memory_order_release);
-}
-
-// The owner has taken back every region of it and waited for all engines: none is between
-// looking at a region and using the segment.
-void Peer::remove(uint32_t id)
-{
-	Segment &s = segments_[segment_slot(id)];
-	if (s.id.load(std::memory_order_relaxed) != id)
-		return;
-	s.id.store(0, std::memory_order_release);
-	s.mapping = Mapping();
 }
 
 // ---- Start -----------------------------------------------------------------------------
@@ -360,8 +349,7 @@ int Fabric::handle_message(Connection &connection, const Message &m, Fd fd)
 		changed_.notify_all();
 		return 0;
 	case MessageType::gone:
-		connection.peer->remove(m.segment);
-		return 0;
+		return unmap_segment(*connection.peer, m.segment);
 	default:
 		return -EPROTO;
 	}
@@ -398,11 +386,28 @@ int Fabric::map_segment(Peer &peer, const Message &m, const Fd &fd)
 		return -EPROTO;
 	Mapping mapping;
 	int rc = mapping.map(m.size, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get());
+	if (rc == 0)
+		rc = unmap_segment(peer, m.segment);
 	if (rc)
 		return rc;
 	madvise(mapping.data(), mapping.size(), MADV_DONTDUMP);
 	Peer::View view = {mapping.data(), m.size};
 	peer.add(m.segment, view, std::move(mapping));
+	return 0;
+}
+
+// Empties the slot that id has. The owner has taken back every region in it before it says
+// so, but that is not relied on: what an engine here may be using stays mapped.
+int Fabric::unmap_segment(Peer &peer, uint32_t id)
+{
+	Peer::Segment &s = peer.segments_[segment_slot(id)];
+	if (s.id.load(std::memory_order_relaxed) == 0)
+		return 0;
+	s.id.store(0, std::memory_order_seq_cst);
+	int rc = wait_for_engines(*self_, now_ns() + own_engines_ms * ns_per_ms);
+	if (rc)
+		return rc;
+	s.mapping = Mapping();
 	return 0;
 }
 
@@ -579,7 +584,7 @@ void Fabric::remove_npu(uint32_t segment)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
 	uint32_t slot = segment_slot(segment);
-	self_->remove(segment);
+	unmap_segment(*self_, segment);
 	segment_ids_[slot] = 0;
 	segment_fds_[slot] = Fd();
 	Message m = message(MessageType::gone);
@@ -662,19 +667,28 @@ int Fabric::quiesce(int timeout_ms)
 	}
 	uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_ms) * ns_per_ms;
 	for (auto &peer : peers) {
-		for (const SharedEngine &engine : peer->control().engines) {
-			uint64_t seen = engine.pass.load(std::memory_order_seq_cst);
-			if (seen % 2 == 0)
-				continue;
-			while (engine.pass.load(std::memory_order_acquire) == seen &&
-				!peer->dead()) {
-				if (now_ns() > deadline)
-					return fail(-ETIMEDOUT,
-						"fabric: an engine of process %016" PRIx64
-						" has not finished a transfer in %d ms",
-						peer->process(), timeout_ms);
-				sched_yield();
-			}
+		int rc = wait_for_engines(*peer, deadline);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+// Until each engine that is in a pass now has left it.
+int Fabric::wait_for_engines(const Peer &peer, uint64_t deadline)
+{
+	for (const SharedEngine &engine : peer.control().engines) {
+		uint64_t seen = engine.pass.load(std::memory_order_seq_cst);
+		if (seen % 2 == 0)
+			continue;
+		while (engine.pass.load(std::memory_order_acquire) == seen &&
+			!peer.dead()) {
+			if (now_ns() > deadline)
+				return fail(-ETIMEDOUT,
+					"fabric: an engine of process %016" PRIx64
+					" is still in a transfer",
+					peer.process());
+			sched_yield();
 		}
 	}
 	return 0;

@@ -56,7 +56,6 @@ private:
 
 	bool alive() const;
 	void add(uint32_t id, View view, Mapping mapping);
-	void remove(uint32_t id);
 
 	const uint64_t process_;
 	const ControlSegment *const control_;
@@ -120,6 +119,8 @@ private:
 	int handle_message(Connection &connection, const Message &message, Fd fd);
 	int map_control(uint64_t process, const Fd &fd, std::shared_ptr<Peer> &peer);
 	int map_segment(Peer &peer, const Message &message, const Fd &fd);
+	int unmap_segment(Peer &peer, uint32_t id);
+	int wait_for_engines(const Peer &peer, uint64_t deadline);
 	int send_segments(int socket);
 	int handshake(
 		int socket, uint64_t process, int timeout_ms, std::shared_ptr<Peer> &peer);
