@@ -11,6 +11,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
+MANDIR ?= $(PREFIX)/share/man
 # Where programs look for the libraries: right in build/ and under PREFIX. Packages set it empty.
 RPATH ?= $$ORIGIN/../lib
 CXX ?= g++

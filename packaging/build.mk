@@ -22,7 +22,7 @@ check:
 HEADERS = $(patsubst include/%,%,$(sort $(shell find include -name '*.h')))
 PCFILES = $(wildcard lib/*/*.pc.in)
 
-install: install-lib install-headers install-providers install-tools
+install: install-lib install-headers install-providers install-tools install-man
 
 # $(call install_shared,NAMES): each name, the links it goes through, and the file at the end.
 define install_shared
@@ -58,6 +58,11 @@ install-tools: tools
 	@mkdir -p $(DESTDIR)$(BINDIR)
 	$(Q)$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/)
 
+install-man:
+	$(Q)for page in $(wildcard docs/man/*.[1-8]); do \
+		install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$$(basename $$page) || exit 1; \
+	done
+
 # dpkg wants debian/ at the root: a copy of the tree with it in place. The date is the last
 # commit's, so that the same tree gives the same packages.
 DEB_DIR := build/deb
@@ -82,4 +87,4 @@ deb: need-build need-deb
 	$(Q)lintian --allow-root --fail-on error,warning $(DEB_DIR)/*.changes
 	@ls $(DEB_DIR)/*.deb
 
-.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools
+.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools install-man
