@@ -31,6 +31,16 @@ uint32_t round_up_to_power(uint32_t value)
 	return power;
 }
 
+// A C enum as it came from outside, which may be a value that the type does not have.
+template <class Enum>
+int raw(const Enum &value)
+{
+	int number;
+	static_assert(sizeof(number) == sizeof(value));
+	memcpy(&number, &value, sizeof(number));
+	return number;
+}
+
 int check_ops(const ibv_extend_ops *ops, int type, const char *object)
 {
 	if (!ops || !ops->alloc || !ops->free || !ops->memset_s || !ops->db_mmap ||
@@ -80,7 +90,7 @@ int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_exten
 	Nic *nic = Nic::find(context);
 	if (!nic)
 		return -EINVAL;
-	int rc = check_ops(attr.ops, attr.type, "CQ");
+	int rc = check_ops(attr.ops, raw(attr.type), "CQ");
 	if (rc)
 		return rc;
 	if (attr.cq_cap_flag || attr.attr.comp_mask || attr.attr.wc_flags)
@@ -181,16 +191,16 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	if (!nic)
 		return -EINVAL;
 	ibv_qp_cap &cap = attr.attr.cap;
-	int rc = check_ops(attr.ops, attr.type, "QP");
+	int rc = check_ops(attr.ops, raw(attr.type), "QP");
 	if (rc)
 		return rc;
 	if (attr.qp_cap_flag)
 		return fail(-EOPNOTSUPP, "QP: %s is not supported",
 			attr.qp_cap_flag == QP_ENABLE_DIRECT_WQE ? "direct WQE"
 								 : "a capability flag");
-	if (attr.attr.qp_type != IBV_QPT_RC)
+	if (raw(attr.attr.qp_type) != IBV_QPT_RC)
 		return fail(-EOPNOTSUPP, "QP: type %d is not supported, RC is",
-			attr.attr.qp_type);
+			raw(attr.attr.qp_type));
 	if (attr.attr.srq)
 		return fail(-EOPNOTSUPP, "QP: a shared receive queue is not supported");
 	if (!attr.pd || attr.pd->context != context)
@@ -437,9 +447,9 @@ const char *attribute_name(int mask)
 	return "an attribute of another transport";
 }
 
-uint32_t mtu_bytes(ibv_mtu mtu)
+uint32_t mtu_bytes(int code)
 {
-	return 128u << mtu;
+	return 128u << code;
 }
 
 } // namespace
@@ -479,11 +489,12 @@ int Qp::check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to)
 		(attr.qp_access_flags & ~static_cast<unsigned>(access_flags)))
 		return fail(-EINVAL, "QP %u: unknown access flags 0x%x", qpn,
 			attr.qp_access_flags);
+	int mtu = raw(attr.path_mtu);
 	if ((mask & IBV_QP_PATH_MTU) &&
-		(attr.path_mtu < IBV_MTU_256 || attr.path_mtu > IBV_MTU_4096 ||
-			mtu_bytes(attr.path_mtu) > nic_->mtu_bytes()))
+		(mtu < IBV_MTU_256 || mtu > IBV_MTU_4096 ||
+			mtu_bytes(mtu) > nic_->mtu_bytes()))
 		return fail(-EINVAL, "QP %u: path MTU code %d, the port's MTU is %u bytes",
-			qpn, attr.path_mtu, nic_->mtu_bytes());
+			qpn, mtu, nic_->mtu_bytes());
 	if ((mask & IBV_QP_DEST_QPN) && attr.dest_qp_num >= 1u << 20)
 		return fail(-EINVAL,
 			"QP %u: destination QP 0x%x has more than 24 bits' room here", qpn,
@@ -511,10 +522,13 @@ int Qp::modify(const ibv_qp_attr &attr, int mask)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
 	ibv_qp_state from = state();
-	ibv_qp_state to = mask & IBV_QP_STATE ? attr.qp_state : from;
-	if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from)
-		return fail(-EINVAL, "QP %u: is in %s, not in %s", queue_.qpn,
-			state_name(from), state_name(attr.cur_qp_state));
+	int asked = mask & IBV_QP_STATE ? raw(attr.qp_state) : from;
+	if (asked < IBV_QPS_RESET || asked > IBV_QPS_ERR)
+		return fail(-EINVAL, "QP %u: %d is no state", queue_.qpn, asked);
+	ibv_qp_state to = static_cast<ibv_qp_state>(asked);
+	if ((mask & IBV_QP_CUR_STATE) && raw(attr.cur_qp_state) != from)
+		return fail(-EINVAL, "QP %u: is in %s, not in state %d", queue_.qpn,
+			state_name(from), raw(attr.cur_qp_state));
 	int rc = check_attributes(attr, mask, to);
 	if (rc)
 		return rc;
