@@ -417,6 +417,8 @@ TEST(AivRegion, RangesOutsideARegionAreRefused)
 	EXPECT_EQ(s.device.put_nbi(pe, s.remote, 0, s.local, 8190, 4), NDA_INVALID);
 	EXPECT_EQ(s.device.get_nbi(pe, s.local, UINT64_MAX, s.remote, 0, 2), NDA_INVALID);
 	EXPECT_EQ(s.device.get_nbi(pe, s.local, 0, s.remote, 8, UINT64_MAX), NDA_INVALID);
+	EXPECT_EQ(
+		s.device.put_nbi(pe, s.remote, 8, s.local, 8, UINT64_MAX - 7), NDA_INVALID);
 	EXPECT_EQ(s.queue().state.head, 0u);
 }
 
