@@ -45,9 +45,9 @@ check 'no C++ library is needed' sh -c "! readelf -d '$library' | grep NEEDED | 
 for header in include/nda/*.h; do
 	name=${header#include/}
 	printf "#include <%s>\ntypedef int used;\n" "$name" >"$work/alone.c"
-	check "$name compiles alone as C11" ${CC:-cc} -std=c11 -pedantic -Wall -Wextra -Werror \
+	check "$name compiles alone as C11" "${CC:-cc}" -std=c11 -pedantic -Wall -Wextra -Werror \
 		-Iinclude -fsyntax-only "$work/alone.c"
-	check "$name compiles alone as C++17" ${CXX:-c++} -std=c++17 -pedantic -Wall -Wextra \
+	check "$name compiles alone as C++17" "${CXX:-c++}" -std=c++17 -pedantic -Wall -Wextra \
 		-Werror -Iinclude -fsyntax-only -x c++ "$work/alone.c"
 done
 

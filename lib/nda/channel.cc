@@ -167,10 +167,8 @@ int Channel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 
 int Channel::init()
 {
-	int rc = query_identity();
-	if (!rc)
-		rc = create_queues();
-	return rc ? rc : to_init();
+	const int rc = query_identity();
+	return rc ? rc : create_queues();
 }
 
 int Channel::query_identity()
@@ -222,8 +220,11 @@ int Channel::create_queues()
 	cq.ops = npu_->ops();
 	clear_error_detail();
 	cq_ = ibv_create_cq_extend(nic_->extend(), &cq);
-	if (!cq_)
-		return fail_driver(errno, "CQ");
+	if (!cq_) {
+		const int error = errno, rc = error ? -error : -EIO;
+		explain_failure(rc, "CQ");
+		return rc;
+	}
 	ibv_qp_init_attr_extend qp = {};
 	qp.pd = nic_->pd();
 	qp.attr.send_cq = cq_->cq;
@@ -237,21 +238,25 @@ int Channel::create_queues()
 	qp.ops = npu_->ops();
 	clear_error_detail();
 	qp_ = ibv_create_qp_extend(nic_->extend(), &qp);
-	if (!qp_)
-		return fail_driver(errno, "QP");
-	return 0;
+	if (!qp_) {
+		const int error = errno, rc = error ? -error : -EIO;
+		explain_failure(rc, "QP");
+		return rc;
+	}
+	return to_init();
 }
 
 // The cause is known to the NPU's callbacks, if they failed, or to the driver.
-int Channel::fail_driver(int error, const char *object)
+void Channel::explain_failure(int code, const char *object)
 {
-	const int rc = error ? -error : -EIO;
+	const char *name = nic_->name().c_str();
 	const char *why = nic_->driver_detail();
 	if (!error_detail()[0] && *why)
-		return fail(rc, "nic %s: create a %s of %u entries in NPU memory: %s",
-			nic_->name().c_str(), object, config_.sq_depth, why);
-	return fail_in(rc, "nic %s: create a %s of %u entries in NPU memory",
-		nic_->name().c_str(), object, config_.sq_depth);
+		fail(code, "nic %s: create a %s of %u entries in NPU memory: %s", name,
+			object, config_.sq_depth, why);
+	else
+		fail_in(code, "nic %s: create a %s of %u entries in NPU memory", name,
+			object, config_.sq_depth);
 }
 
 int Channel::to_init()

@@ -63,7 +63,7 @@ private:
 	int init();
 	int query_identity();
 	int create_queues();
-	int fail_driver(int error, const char *object);
+	void explain_failure(int code, const char *object);
 	int to_init();
 	int to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
 		uint8_t rd_atomic);

@@ -113,8 +113,8 @@ int Nic::default_gid(uint32_t &index)
 	return 0;
 }
 
-int Mr::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu, uint64_t addr,
-	uint64_t size, uint32_t access, std::shared_ptr<Mr> &out)
+int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
+	uint64_t addr, uint64_t size, uint32_t access, std::shared_ptr<Mr> &out)
 {
 	const auto a = static_cast<unsigned long long>(addr);
 	const auto s = static_cast<unsigned long long>(size);
@@ -129,7 +129,7 @@ int Mr::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu, uint64_t addr
 	if (!npu->contains(addr, size))
 		return fail(
 			-EFAULT, "mr: 0x%llx, %llu bytes is not memory of the NPU", a, s);
-	std::shared_ptr<Mr> mr(new Mr(nic, std::move(npu)));
+	std::shared_ptr<Mr> mr(new Mr(nic, npu));
 	const int rc = nic->register_memory(addr, size, to_verbs(access), mr->mr_);
 	if (rc)
 		return rc;

@@ -66,8 +66,8 @@ public:
 	static constexpr uint64_t magic = 0x31726d61646e; // "ndamr1" in memory
 
 	// access: enum nda_access.
-	static int create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu, uint64_t addr,
-		uint64_t size, uint32_t access, std::shared_ptr<Mr> &out);
+	static int create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
+		uint64_t addr, uint64_t size, uint32_t access, std::shared_ptr<Mr> &out);
 	~Mr();
 	Mr(const Mr &) = delete;
 	Mr &operator=(const Mr &) = delete;

@@ -15,6 +15,8 @@
 #include "lib/nda/error.h"
 #include "lib/nda/guard.h"
 #include "lib/nda/heap.h"
+#include "lib/nda/log.h"
+#include "lib/nda/nic.h"
 #include "lib/nda/npu.h"
 #include "lib/nda/soft.h"
 
@@ -265,6 +267,89 @@ TEST(Soft, OfThisVersionIsFoundAndLoadedOnce)
 	ASSERT_EQ(load_soft(b), 0);
 	EXPECT_EQ(a, b);
 	EXPECT_EQ(a->version, 1u);
+}
+
+// ---- Log -----------------------------------------------------------------------------
+
+// What this program writes to stderr, running two of its tests with that level: one that
+// fails a call, and one that loads the soft library. The level is read once, hence a
+// process.
+std::string logged_at(const std::string &level)
+{
+	const std::string command = "NDA_LOG=" + level +
+		" /proc/$PPID/exe --gtest_filter='ErrorDetail.Takes*:Soft.*' "
+		"2>&1 >/dev/null";
+	FILE *out = popen(command.c_str(), "r");
+	std::string text;
+	char buffer[512];
+	size_t n;
+	while (out && (n = fread(buffer, 1, sizeof(buffer), out)) > 0)
+		text.append(buffer, n);
+	EXPECT_EQ(out ? pclose(out) : -1, 0) << text;
+	return text;
+}
+
+TEST(Log, SaysAsMuchAsItIsAskedFor)
+{
+	const auto has = [](const std::string &text, const char *what) {
+		return text.find(what) != std::string::npos;
+	};
+	EXPECT_EQ(logged_at("loud"), "");
+	const std::string err = logged_at("err"), info = logged_at("info");
+	EXPECT_TRUE(has(err, "]: err: open x: Permission denied\n")) << err;
+	EXPECT_FALSE(has(err, "]: info: ")) << err;
+	EXPECT_TRUE(has(info, "]: err: open x: Permission denied\n")) << info;
+	EXPECT_TRUE(has(info, "]: info: soft: loaded ")) << info;
+}
+
+TEST(Log, KeepsErrno)
+{
+	errno = ENOENT;
+	log_line(LogLevel::debug, "written whatever the level: the caller asks first");
+	EXPECT_EQ(errno, ENOENT);
+}
+
+// ---- A NIC that no extension driver serves -------------------------------------------
+
+struct StrangeDevice { // as far as the library looks at it
+	ibv_device device;
+	const char *const *ops;
+};
+
+const char *const strange_name = "strange_nic";
+StrangeDevice strange_device = {{}, &strange_name};
+ibv_context strange_context = {};
+ibv_pd strange_pd = {};
+int released = 0;
+
+SoftApi strange_api()
+{
+	strange_context.device = &strange_device.device;
+	SoftApi api = {};
+	api.error_detail = [] { return ""; };
+	api.nic_open = [](const nda_soft_nic_attr *) { return &strange_context; };
+	api.nic_close = [](ibv_context *) { return released++, 0; };
+	api.alloc_pd = [](ibv_context *) { return &strange_pd; };
+	api.dealloc_pd = [](ibv_pd *) { return released++, 0; };
+	return api;
+}
+
+TEST(Nic, WithoutADriverTellsWhatTheSearchMet)
+{
+	const SoftApi api = strange_api();
+	set_soft_for_test(&api);
+	setenv("IBV_EXTEND_DRIVERS", "nda_no_such_driver", 1);
+	released = 0;
+	std::shared_ptr<Nic> nic;
+	EXPECT_EQ(Nic::open("soft:hns1825", nullptr, 0, nic), -ENODEV);
+	const std::string detail = error_detail();
+	set_soft_for_test(nullptr);
+	unsetenv("IBV_EXTEND_DRIVERS");
+	EXPECT_EQ(detail.rfind("nic soft:hns1825: no extension driver for it: ", 0), 0u)
+		<< detail;
+	EXPECT_NE(detail.find("nda_no_such_driver"), std::string::npos) << detail;
+	EXPECT_EQ(nic, nullptr);
+	EXPECT_EQ(released, 2);
 }
 
 } // namespace
