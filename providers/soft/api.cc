@@ -48,7 +48,7 @@ int set_session(const uint8_t session[NDA_SOFT_SESSION_BYTES])
 nda_soft_npu *npu_open(const nda_soft_npu_attr *attr)
 {
 	return guard_pointer<nda_soft_npu>([&](nda_soft_npu *&handle) {
-		Npu *npu;
+		Npu *npu = nullptr;
 		int rc = attr ? Npu::open(*attr, npu) : null_argument("attr");
 		if (rc == 0)
 			handle = reinterpret_cast<nda_soft_npu *>(npu);
@@ -111,7 +111,7 @@ void *npu_db_mmap(nda_soft_npu *handle, const doorbell_map_desc *desc)
 			return -EINVAL;
 		if (!desc)
 			return null_argument("desc");
-		uint64_t address;
+		uint64_t address = 0;
 		int rc = npu->map_doorbell(*desc, address);
 		if (rc == 0)
 			mapped = reinterpret_cast<void *>(address);
@@ -168,9 +168,9 @@ int npu_violations(nda_soft_npu *handle, uint64_t *count)
 ibv_context *nic_open(const nda_soft_nic_attr *attr)
 {
 	return guard_pointer<ibv_context>([&](ibv_context *&context) {
-		Nic *nic;
+		Nic *nic = nullptr;
 		int rc = attr ? Nic::open(*attr, nic) : null_argument("attr");
-		if (rc == 0)
+		if (nic)
 			context = nic->context();
 		return rc;
 	});

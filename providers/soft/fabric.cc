@@ -9,7 +9,6 @@
 #include <cinttypes>
 #include <cstring>
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <new>
 #include <poll.h>
 #include <sched.h>
@@ -22,7 +21,8 @@ namespace {
 
 constexpr int handshake_ms = 2000;
 constexpr uint64_t own_engines_ms = 1000; // a pass takes less than one
-constexpr size_t max_strangers = 64;      // connections that have not shown the secret yet
+constexpr uint64_t accept_pause_ms = 100;
+constexpr size_t max_strangers = 64; // connections that have not shown the secret yet
 
 int random_bytes(void *to, size_t size)
 {
@@ -55,33 +55,6 @@ struct Fabric::Connection {
 	std::shared_ptr<Peer> peer;
 	bool over = false;
 };
-
-// ---- Peer ------------------------------------------------------------------------------
-
-Peer::View Peer::segment(uint32_t id) const
-{
-	const Segment &s = segments_[segment_slot(id)];
-	if (id == 0 || s.id.load(std::memory_order_seq_cst) != id)
-		return {};
-	return s.view;
-}
-
-// The first word of a mutex of glibc holds the owner's thread number; the kernel clears it
-// when the owner of a robust one dies. Reading it is all a peer does: it needs no right to
-// write, and no peer can come to own the mutex.
-bool Peer::alive() const
-{
-	const auto *word = reinterpret_cast<const uint32_t *>(&control_->life);
-	return (__atomic_load_n(word, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK) != 0;
-}
-
-void Peer::add(uint32_t id, View view, Mapping mapping)
-{
-	Segment &s = segments_[segment_slot(id)];
-	s.view = view;
-	s.mapping = std::move(mapping);
-	s.id.store(id, std::memory_order_release);
-}
 
 // ---- Start -----------------------------------------------------------------------------
 
@@ -134,7 +107,7 @@ int Fabric::start()
 {
 	std::unique_lock<std::mutex> lock(mutex_);
 	if (started_)
-		return 0;
+		return has_session_ && !listener_ ? listen() : 0;
 	if (!control_) {
 		int rc = create_control();
 		if (rc)
@@ -223,50 +196,64 @@ void Fabric::serve()
 		started_ = true;
 		changed_.notify_all();
 	}
+	for (;;) {
+		// Out of memory: what was not done is seen again.
+		if (guard([this] { return serve_once(); }))
+			poll(nullptr, 0, 10);
+	}
+}
+
+int Fabric::serve_once()
+{
 	std::vector<struct pollfd> polled;
 	std::vector<Connection *> owners;
-	for (;;) {
-		int timeout = -1;
-		{
-			std::lock_guard<std::mutex> lock(mutex_);
-			polled.clear();
-			owners.clear();
-			polled.push_back({wake_fd_.get(), POLLIN, 0});
-			polled.push_back({listener_.get(), POLLIN, 0});
-			for (auto &c : connections_) {
-				polled.push_back({c->socket.get(), POLLIN, 0});
-				owners.push_back(c.get());
-				if (c->state != Connection::State::member)
-					timeout = 100;
-			}
-		}
-		if (poll(polled.data(), polled.size(), timeout) < 0)
-			continue;
-
+	int timeout = -1;
+	{
 		std::lock_guard<std::mutex> lock(mutex_);
-		uint64_t count;
-		if (polled[0].revents)
-			(void)!read(wake_fd_.get(), &count, sizeof(count));
-		uint64_t now = now_ns();
-		for (size_t i = 0; i < owners.size(); i++) {
-			Connection &c = *owners[i];
-			if (polled[i + 2].revents)
-				handle(c);
-			if (c.state != Connection::State::member && now > c.deadline)
-				c.over = true;
+		bool accepting = now_ns() >= accept_after_;
+		polled.push_back({wake_fd_.get(), POLLIN, 0});
+		polled.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
+		if (!accepting)
+			timeout = 100;
+		for (auto &c : connections_) {
+			polled.push_back({c->socket.get(), POLLIN, 0});
+			owners.push_back(c.get());
+			if (c->state != Connection::State::member)
+				timeout = 100;
 		}
-		// Connections end here and nowhere else.
-		for (size_t i = 0; i < connections_.size();) {
-			if (connections_[i]->over) {
-				if (connections_[i]->peer)
-					drop_peer(*connections_[i]->peer);
-				connections_.erase(connections_.begin() + i);
-			} else {
-				i++;
-			}
+	}
+	if (poll(polled.data(), polled.size(), timeout) < 0)
+		return errno == EINTR ? 0 : -errno;
+
+	std::lock_guard<std::mutex> lock(mutex_);
+	uint64_t count;
+	if (polled[0].revents)
+		(void)!read(wake_fd_.get(), &count, sizeof(count));
+	uint64_t now = now_ns();
+	for (size_t i = 0; i < owners.size(); i++) {
+		Connection &c = *owners[i];
+		if (polled[i + 2].revents)
+			handle(c);
+		if (c.state != Connection::State::member && now > c.deadline)
+			c.over = true;
+	}
+	end_connections();
+	if (polled[1].revents)
+		accept_all();
+	return 0;
+}
+
+// Connections end here and nowhere else.
+void Fabric::end_connections()
+{
+	for (size_t i = 0; i < connections_.size();) {
+		if (!connections_[i]->over) {
+			i++;
+			continue;
 		}
-		if (polled[1].revents)
-			accept_all();
+		if (connections_[i]->peer)
+			drop_peer(*connections_[i]->peer);
+		connections_.erase(connections_.begin() + static_cast<ptrdiff_t>(i));
 	}
 }
 
@@ -278,8 +265,12 @@ void Fabric::accept_all()
 	for (;;) {
 		Fd socket(accept4(
 			listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-		if (!socket)
+		if (!socket) {
+			// Without descriptors the same one would be waiting at once again.
+			if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+				accept_after_ = now_ns() + accept_pause_ms * ns_per_ms;
 			return;
+		}
 		if (strangers >= max_strangers || !same_user(socket.get())) {
 			SOFT_LOG(warn, "fabric: refused a connection: %s",
 				strangers >= max_strangers ? "too many at a time"
@@ -426,11 +417,13 @@ int Fabric::send_segments(int socket)
 	return send_message(socket, message(MessageType::end));
 }
 
+// One that still runs stays known: quiesce() must wait for it.
 void Fabric::drop_peer(Peer &peer)
 {
 	SOFT_LOG(info, "fabric: process %016" PRIx64 " is gone", peer.process());
 	peer.lost_.store(true, std::memory_order_release);
-	peers_.erase(peer.process());
+	for (auto p = peers_.begin(); p != peers_.end();)
+		p = p->second->alive() ? std::next(p) : peers_.erase(p);
 	changed_.notify_all();
 }
 
@@ -450,25 +443,37 @@ int Fabric::connect(uint64_t process, int timeout_ms, std::shared_ptr<Peer> &pee
 		peer = self_;
 		return 0;
 	}
-	std::lock_guard<std::mutex> one_at_a_time(connect_mutex_);
+	uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_ms) * ns_per_ms;
+	std::unique_lock<std::mutex> lock(mutex_);
+	// One thread connects, others wait for it.
+	if (!changed_.wait_for(
+		    lock, left(deadline), [&] { return connecting_.count(process) == 0; }))
+		return fail(-ETIMEDOUT, "fabric: process %016" PRIx64 " does not answer",
+			process);
+	peer = find_complete(process);
+	if (peer)
+		return 0;
+	if (!has_session_)
+		return fail(-ENOTCONN,
+			"fabric: GID of process %016" PRIx64
+			", but this process has no session",
+			process);
+	connecting_.insert(process);
+	lock.unlock();
+	int rc = guard([&] { return connect_to(process, deadline, peer); });
+	lock.lock();
+	connecting_.erase(process);
+	changed_.notify_all();
+	return rc;
+}
+
+int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer> &peer)
+{
 	struct sockaddr_un address;
-	socklen_t size;
-	{
-		std::lock_guard<std::mutex> lock(mutex_);
-		peer = find_complete(process);
-		if (peer)
-			return 0;
-		if (!has_session_)
-			return fail(-ENOTCONN,
-				"fabric: GID of process %016" PRIx64
-				", but this process has no session",
-				process);
-		size = socket_address(session_id_, process, address);
-	}
+	socklen_t size = socket_address(session_id_, process, address);
 	Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (!socket)
 		return fail(-errno, "fabric: socket: %s", strerror(errno));
-	uint64_t deadline = now_ns() + static_cast<uint64_t>(timeout_ms) * ns_per_ms;
 	while (::connect(socket.get(), reinterpret_cast<sockaddr *>(&address), size)) {
 		// The queue of a busy listener is full for a moment.
 		if (errno != EAGAIN && errno != EINTR)
@@ -682,7 +687,7 @@ int Fabric::wait_for_engines(const Peer &peer, uint64_t deadline)
 		if (seen % 2 == 0)
 			continue;
 		while (engine.pass.load(std::memory_order_acquire) == seen &&
-			!peer.dead()) {
+			peer.alive()) {
 			if (now_ns() > deadline)
 				return fail(-ETIMEDOUT,
 					"fabric: an engine of process %016" PRIx64

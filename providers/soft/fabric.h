@@ -10,8 +10,7 @@
 #ifndef NDA_SOFT_FABRIC_H
 #define NDA_SOFT_FABRIC_H
 
-#include "providers/soft/resource.h"
-#include "providers/soft/shared.h"
+#include "providers/soft/peer.h"
 #include "providers/soft/wire.h"
 
 #include <atomic>
@@ -19,51 +18,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 namespace nda::soft {
-
-// A process as seen from this one; this one itself is among them. Engines read it while
-// the service thread changes it.
-class Peer {
-public:
-	Peer(uint64_t process, const ControlSegment *control, Mapping mapping)
-		: process_(process), control_(control), mapping_(std::move(mapping))
-	{}
-
-	uint64_t process() const { return process_; }
-	const ControlSegment &control() const { return *control_; }
-	// Whether it is known to be gone; it does not come back.
-	bool dead() const
-	{
-		return mapping_ && (lost_.load(std::memory_order_acquire) || !alive());
-	}
-
-	struct View {
-		uint8_t *base = nullptr;
-		uint64_t size = 0;
-	};
-	// Where this process has mapped a segment; base is nullptr if it has not (yet).
-	View segment(uint32_t id) const;
-
-private:
-	friend class Fabric;
-	struct Segment {
-		std::atomic<uint32_t> id{0}; // 0: none; the rest is fixed meanwhile
-		View view;
-		Mapping mapping; // of a peer's memory
-	};
-
-	bool alive() const;
-	void add(uint32_t id, View view, Mapping mapping);
-
-	const uint64_t process_;
-	const ControlSegment *const control_;
-	const Mapping mapping_; // empty for this process itself
-	std::atomic<bool> lost_{false};
-	Segment segments_[max_npus];
-	bool complete_ = false; // all segments of the start have come; under Fabric's mutex
-};
 
 struct MrFields {
 	uint64_t address, offset, size;
@@ -114,6 +72,8 @@ private:
 	int create_control();
 	int listen();
 	void serve();
+	int serve_once();
+	void end_connections();
 	void accept_all();
 	void handle(Connection &connection);
 	int handle_message(Connection &connection, const Message &message, Fd fd);
@@ -122,6 +82,7 @@ private:
 	int unmap_segment(Peer &peer, uint32_t id);
 	int wait_for_engines(const Peer &peer, uint64_t deadline);
 	int send_segments(int socket);
+	int connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer> &peer);
 	int handshake(
 		int socket, uint64_t process, int timeout_ms, std::shared_ptr<Peer> &peer);
 	void drop_peer(Peer &peer);
@@ -136,9 +97,6 @@ private:
 	std::shared_ptr<Peer> self_;
 	Fd wake_fd_;
 
-	std::mutex
-		connect_mutex_; // one connect at a time; the service thread never takes it
-
 	std::mutex mutex_; // all that follows
 	std::condition_variable changed_;
 	bool started_ = false;
@@ -147,7 +105,9 @@ private:
 	uint8_t secret_[secret_bytes] = {};
 	Fd listener_;
 	std::vector<std::unique_ptr<Connection>> connections_;
-	std::map<uint64_t, std::shared_ptr<Peer>> peers_;
+	std::map<uint64_t, std::shared_ptr<Peer>> peers_; // all that may be in a transfer
+	std::set<uint64_t> connecting_;
+	uint64_t accept_after_ = 0; // a time, where descriptors had run out
 	Fd segment_fds_[max_npus];
 	uint32_t segment_ids_[max_npus] = {};
 	uint32_t segment_generation_ = 1;

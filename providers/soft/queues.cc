@@ -83,6 +83,12 @@ int QueueMemory::alloc(
 	return 0;
 }
 
+NpuUse::~NpuUse()
+{
+	if (npu)
+		npu->release();
+}
+
 // ---- CQ --------------------------------------------------------------------------------
 
 int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq)
@@ -130,8 +136,8 @@ int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
 		rc = record_.alloc(attr.ops, record_bytes, 0, "CQ record");
 	if (rc)
 		return rc;
-	npu_ = Npu::acquire(ring_.value());
-	if (!npu_)
+	npu_.npu = Npu::acquire(ring_.value());
+	if (!npu_.npu)
 		return -EINVAL;
 	queue_.ring = npu_->host(ring_.value(), ring_.size);
 	queue_.record = npu_->host(record_.value(), record_.size);
@@ -160,8 +166,6 @@ Cq::~Cq()
 {
 	if (nic_)
 		nic_->drop();
-	if (npu_)
-		npu_->release();
 }
 
 int Cq::destroy(ibv_cq_extend *extend)
@@ -274,12 +278,12 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 		rc = record_.alloc(attr.ops, record_bytes, 0, "QP record");
 	if (rc)
 		return rc;
-	npu_ = Npu::acquire(ring_.value());
-	if (!npu_)
+	npu_.npu = Npu::acquire(ring_.value());
+	if (!npu_.npu)
 		return -EINVAL;
 	q.ring = npu_->host(ring_.value(), ring_.size);
 	q.record = npu_->host(record_.value(), record_.size);
-	if (!q.ring || !q.record || send_cq_->npu_ != npu_)
+	if (!q.ring || !q.record || send_cq_->npu_.npu != npu_.npu)
 		return fail(
 			-EINVAL, "QP: its queues are in the memory of more than one NPU");
 
@@ -335,8 +339,6 @@ Qp::~Qp()
 		ops_->db_unmap(doorbell_address_, &doorbell_);
 	if (has_slot_)
 		nic_->give_doorbell(doorbell_slot_);
-	if (npu_)
-		npu_->release();
 	if (recv_cq_)
 		recv_cq_->users_.fetch_sub(1);
 	if (send_cq_)

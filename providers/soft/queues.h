@@ -30,6 +30,17 @@ struct QueueMemory {
 	uint64_t value() const { return reinterpret_cast<uint64_t>(address); }
 };
 
+// Keeps an NPU open; outlives the memory that came from it.
+struct NpuUse {
+	Npu *npu = nullptr;
+
+	NpuUse() = default;
+	NpuUse(const NpuUse &) = delete;
+	NpuUse &operator=(const NpuUse &) = delete;
+	~NpuUse();
+	Npu *operator->() const { return npu; }
+};
+
 // What a C object of the verbs API belongs to.
 template <class Verbs, class Owner>
 struct Owned : Verbs {
@@ -53,10 +64,10 @@ private:
 	Owned<ibv_cq_extend, Cq> extend_ = {};
 	Owned<ibv_cq, Cq> verbs_ = {};
 	CompletionQueue queue_;
+	NpuUse npu_;
 	QueueMemory ring_;
 	QueueMemory record_;
 	Nic *nic_ = nullptr;
-	Npu *npu_ = nullptr;
 	std::atomic<uint32_t> users_{0};
 };
 
@@ -86,6 +97,7 @@ private:
 	Owned<ibv_qp_extend, Qp> extend_ = {};
 	Owned<ibv_qp, Qp> verbs_ = {};
 	SendQueue queue_;
+	NpuUse npu_;
 	QueueMemory ring_;
 	QueueMemory record_;
 	doorbell_map_desc doorbell_ = {};
@@ -95,7 +107,6 @@ private:
 	bool has_slot_ = false;
 	bool attached_ = false;
 	Nic *nic_ = nullptr;
-	Npu *npu_ = nullptr;
 	Pd *pd_ = nullptr;
 	Cq *send_cq_ = nullptr;
 	Cq *recv_cq_ = nullptr;

@@ -509,6 +509,103 @@ TEST_F(Stranger, MessageWithoutItsDescriptorIsDropped)
 	expect_dropped();
 }
 
+// A control segment of this test's own making.
+struct FakeProcess {
+	soft::Fd fd;
+	soft::Mapping mapping;
+
+	explicit FakeProcess(uint64_t process)
+	{
+		EXPECT_EQ(
+			soft::make_sealed_memory("test", sizeof(soft::ControlSegment), fd),
+			0);
+		EXPECT_EQ(mapping.map(sizeof(soft::ControlSegment), PROT_READ | PROT_WRITE,
+				  MAP_SHARED, fd.get()),
+			0);
+		control()->magic = soft::control_magic;
+		control()->process = process;
+		set_alive(1);
+	}
+	soft::ControlSegment *control() const
+	{
+		return reinterpret_cast<soft::ControlSegment *>(mapping.data());
+	}
+	void set_alive(uint32_t thread) const
+	{
+		__atomic_store_n(reinterpret_cast<uint32_t *>(&control()->life), thread,
+			__ATOMIC_RELEASE);
+	}
+};
+
+TEST_F(Stranger, DroppedPeerThatStillRunsIsWaitedFor)
+{
+	FakeProcess fake(message(soft::MessageType::hello).process);
+	send_hello();
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), fake.fd.get()),
+		0);
+	soft::Message reply;
+	soft::Fd fd;
+	do
+		ASSERT_EQ(soft::receive_message(socket.get(), reply, fd, deadline_ms), 0);
+	while (reply.type != soft::MessageType::end);
+	fake.control()->engines[3].pass.store(7);
+	EXPECT_EQ(soft::Fabric::get().quiesce(20), -ETIMEDOUT);
+	EXPECT_EQ(send(socket.get(), "x", 1, 0), 1);
+	expect_dropped();
+	EXPECT_EQ(soft::Fabric::get().quiesce(20), -ETIMEDOUT);
+	fake.set_alive(0);
+	EXPECT_EQ(soft::Fabric::get().quiesce(20), 0);
+}
+
+TEST_F(Stranger, SegmentThatIsNotSealedIsDropped)
+{
+	FakeProcess fake(message(soft::MessageType::hello).process);
+	send_hello();
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), fake.fd.get()),
+		0);
+	soft::Message m = message(soft::MessageType::segment), reply;
+	m.segment = 64;
+	m.size = 4096;
+	soft::Fd open(memfd_create("test", MFD_CLOEXEC)), fd;
+	ASSERT_EQ(ftruncate(open.get(), 4096), 0);
+	EXPECT_EQ(soft::send_message(socket.get(), m, open.get()), 0);
+	int rc;
+	do
+		rc = soft::receive_message(socket.get(), reply, fd, deadline_ms);
+	while (rc == 0);
+	EXPECT_EQ(rc, -ECONNRESET);
+	fake.set_alive(0);
+}
+
+TEST_F(Fabric, RegionThatLiesAboutItsPlaceIsDenied)
+{
+	// What a peer says of its regions, as far as the engine could believe it.
+	const soft::ControlSegment &control = soft::Fabric::get().self()->control();
+	auto &entry = const_cast<soft::SharedMr &>(control.mrs[soft::mr_index(mr->rkey)]);
+	uint64_t offset = entry.offset, bytes = entry.size;
+	struct {
+		uint64_t offset, size;
+	} const lies[] = {{64u << 20, 4096}, {(64u << 20) - 4, 4096}, {UINT64_MAX, 4096},
+		{UINT64_MAX - 4095, UINT64_MAX}, {1u << 30, UINT64_MAX}};
+	ibv_mr *own = nic.reg(memory, 4096);
+	for (const auto &lie : lies) {
+		TestQueue x(npu, nic), y(npu, nic);
+		x.connect(nic.gid(), y.qpn());
+		y.connect(nic.gid(), x.qpn());
+		entry.offset = lie.offset;
+		entry.size = lie.size;
+		x.write(memory, own->lkey, memory, mr->rkey, 8);
+		std::optional<Cqe> c = x.wait();
+		ASSERT_TRUE(c);
+		EXPECT_EQ(c->syndrome, hw::syndrome_remote_access);
+	}
+	entry.offset = offset;
+	entry.size = bytes;
+	EXPECT_EQ(api().dereg_mr(own), 0);
+}
+
 TEST_F(Stranger, AnotherUserIsDroppedAtOnce)
 {
 	if (geteuid() != 0)
