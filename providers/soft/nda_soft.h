@@ -26,7 +26,7 @@ extern "C" {
 struct nda_soft_npu;
 
 struct nda_soft_npu_attr {
-	uint64_t memory_bytes; /* of NPU memory; sparse */
+	uint64_t memory_bytes; /* of NPU memory; sparse; 0: 1 GiB */
 	uint32_t strict;       /* NPU addresses fault on the host */
 	uint32_t assist;       /* waiting cores run the NIC engine */
 	uint32_t manual; /* no engine thread: npu_step() is called instead; for tests */
@@ -34,43 +34,77 @@ struct nda_soft_npu_attr {
 };
 
 struct nda_soft_nic_attr {
-	const char *model;  /* "hns1825" */
-	const char *inject; /* faults or NULL */
+	const char *model; /* "hns1825" */
+	/* Faults to make, "NAME:N,..." or NULL, copied: remote-access-error,
+	 * retry-exceeded, drop (each N-th request of a queue), delay-us (N microseconds
+	 * each). */
+	const char *inject;
 	uint32_t mtu_bytes; /* 0: 4096 */
 	uint32_t reserved;
 };
 
+/*
+ * Rules for all functions: any thread may call them; none is async-signal-safe; a child of
+ * fork() must not call them. int functions return 0 or a negative errno unless said
+ * otherwise, pointer functions NULL with errno set; error_detail() then tells the object
+ * and the cause. -EINVAL for a NULL argument or a handle that is not open; -ENOMEM. Outputs
+ * are written only on success.
+ */
 struct nda_soft_api {
 	uint32_t version; /* NDA_SOFT_API_VERSION */
 	uint32_t size;    /* sizeof(struct nda_soft_api) */
 
-	/* Text of the calling thread's last failure. */
+	/* Text of the calling thread's last failure, "" if there was none; until its next.
+	 */
 	const char *(*error_detail)(void);
-	/* Which other processes may reach this one: those of the same session and user.
-	 * Before the first connection; a second, different session is -EBUSY. */
+	/*
+	 * Which other processes may reach this one and be reached: those of the same user
+	 * that know the same session. The first half names it and is no secret, the second
+	 * half is one. Without a session a process reaches only itself. -EBUSY if it has
+	 * another session already.
+	 */
 	int (*set_session)(const uint8_t session[NDA_SOFT_SESSION_BYTES]);
 
+	/* -EINVAL for more than 16 TiB; -ENOSPC if 64 are open in this process. */
 	struct nda_soft_npu *(*npu_open)(const struct nda_soft_npu_attr *attr);
-	int (*npu_close)(struct nda_soft_npu *npu); /* -EBUSY while a queue, an MR or a
-						     * doorbell uses it, or a kernel runs */
+	/* Allocations go with it. -EBUSY while a queue, a region or a doorbell uses it, or
+	 * a launch was not waited for. */
+	int (*npu_close)(struct nda_soft_npu *npu);
+	/* size in bytes. At least 64-byte aligned, 4 KiB from 4 KiB upwards; fresh memory
+	 * of an NPU is 0. -EINVAL for size 0, -ENOMEM. */
 	int (*npu_alloc)(struct nda_soft_npu *npu, uint64_t size, uint64_t *addr);
+	/* -EINVAL if addr is not the start of an allocation, -EBUSY while a region covers
+	 * it. */
 	int (*npu_free)(struct nda_soft_npu *npu, uint64_t addr);
+	/* Between host and NPU memory. The NPU's range must lie within one allocation,
+	 * else -EINVAL. An aligned word of 1, 2, 4 or 8 bytes is moved as one. */
 	int (*npu_write)(
 		struct nda_soft_npu *npu, uint64_t dst, const void *src, uint64_t size);
 	int (*npu_read)(struct nda_soft_npu *npu, void *dst, uint64_t src, uint64_t size);
 	int (*npu_copy)(
 		struct nda_soft_npu *npu, uint64_t dst, uint64_t src, uint64_t size);
 	int (*npu_memset)(struct nda_soft_npu *npu, uint64_t dst, int value, uint64_t size);
+	/* 1 if [addr, addr + size) is in this NPU's memory, allocated or not; else 0. */
 	int (*npu_contains)(struct nda_soft_npu *npu, uint64_t addr, uint64_t size);
+	/*
+	 * The address at which cores reach a doorbell of a software NIC. Equal descriptors
+	 * give the same address; each mapping is undone by an unmapping with an equal
+	 * descriptor. -EINVAL for a descriptor of no open software NIC, or of more than a
+	 * page; -ENOSPC.
+	 */
 	void *(*npu_db_mmap)(
 		struct nda_soft_npu *npu, const struct doorbell_map_desc *desc);
 	int (*npu_db_unmap)(
 		struct nda_soft_npu *npu, void *ptr, const struct doorbell_map_desc *desc);
+	/* Starts fn(core, arg) on 1 to 48 cores, each a thread, at the same time. -EBUSY
+	 * while an earlier launch was not waited for, -EAGAIN if threads run out. */
 	int (*npu_launch)(
 		struct nda_soft_npu *npu, nda_kernel_fn fn, void *arg, uint32_t n_cores);
+	/* timeout_ms < 0: no limit. -ETIMEDOUT: it still runs; -EINVAL: nothing was
+	 * launched. */
 	int (*npu_wait)(struct nda_soft_npu *npu, int timeout_ms);
-	/* Fills what a core of this NPU is called with; for tests that are their own
-	 * scheduler. */
+	/* Fills what a core of this NPU is called with, as core 0 of 1, valid until the NPU
+	 * is closed; for tests that are their own scheduler. */
 	int (*npu_core)(struct nda_soft_npu *npu, struct nda_core *core);
 	/* One pass of the NIC engine; > 0 if it did work, 0 if idle or another thread is in
 	 * it. */
@@ -80,28 +114,49 @@ struct nda_soft_api {
 	 * it was opened. 0 is what a correct data plane leaves. */
 	int (*npu_violations)(struct nda_soft_npu *npu, uint64_t *count);
 
+	/* ENODEV for an unknown model; EINVAL for an MTU or a fault that is none. */
 	struct ibv_context *(*nic_open)(const struct nda_soft_nic_attr *attr);
-	int (*nic_close)(
-		struct ibv_context *ctx); /* -EBUSY while PDs or extended objects exist */
+	/* -EBUSY while PDs, extended contexts, CQs or QPs exist. */
+	int (*nic_close)(struct ibv_context *ctx);
 	int (*query_device)(struct ibv_context *ctx, struct ibv_device_attr *attr);
+	/* The one port is 1. */
 	int (*query_port)(
 		struct ibv_context *ctx, uint8_t port, struct ibv_port_attr *attr);
+	/* index 0: link-local, 1: what to connect with. */
 	int (*query_gid)(
 		struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *ctx);
+	/* -EBUSY while regions or QPs use it. */
 	int (*dealloc_pd)(struct ibv_pd *pd);
-	/* NPU memory only: addr is an NPU address. */
+	/*
+	 * addr is an NPU address, [addr, addr + size) within one allocation, which then
+	 * cannot be freed. EINVAL for another range or remote write without local write,
+	 * EOPNOTSUPP for other access flags, ENOSPC.
+	 */
 	struct ibv_mr *(*reg_mr)(
 		struct ibv_pd *pd, uint64_t addr, uint64_t size, int access);
+	/* When it returns 0 no NIC of any process touches the range any more. -ETIMEDOUT: a
+	 * peer is stopped in the middle of a transfer; the key is void, to be called again.
+	 */
 	int (*dereg_mr)(struct ibv_mr *mr);
+	/*
+	 * RC: RESET, INIT, RTR, RTS, and from any to ERR or RESET. The step to RTR connects
+	 * to the peer's process and may take seconds. A reset QP starts at index 0, and its
+	 * CQ too unless another QP uses it. -EINVAL for a step, an attribute or a value
+	 * that is not allowed; to RTR: -ECONNREFUSED no such process in this session,
+	 * -EACCES it belongs to another user or session, -ENOTCONN this process has no
+	 * session, -ETIMEDOUT; to ERR or RESET: -ETIMEDOUT as dereg_mr.
+	 */
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
+	/* All attributes, whatever mask says. */
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init_attr);
 	/* For tests of index wrap: where the free-running indices of the QP's SQ and send
 	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ has never been
 	 * used. */
 	int (*qp_seek)(struct ibv_qp *qp, uint32_t sq_index, uint32_t cq_index);
-	/* -EAGAIN when none is pending. */
+	/* IBV_EVENT_QP_FATAL: the QP's driver broke the rules of the queue format. -EAGAIN
+	 * when none is pending. Nothing has to be acknowledged. */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 };
 
