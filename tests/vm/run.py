@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+"""run.py BUILD-DIRECTORY [TEST...]: runs tests in virtual machines, all of them by default.
+
+A test is a folder beside this file with an executable 'run', which says of itself in comments:
+
+  # vm-files: FILE...       what it needs of the build directory, which is /build in the machine;
+                            where a file is missing the test is skipped
+  # vm-timeout: SECONDS     60 by default
+  # vm-share: WORD          shares a machine with the other tests of that word
+  # vm-machines: 2          is run by two machines at once, of the roles a and b, with a cable
+  # vm-expect: OUTCOME      what passes, by default 'status 0'; or 'status N'; 'timeout';
+                            'complaint REGEX': it ends well, but the kernel complains, and each
+                            complaint matches; 'died REGEX': the machine ends before the test,
+                            and its console matches
+
+A kernel complaint (see the file complaints) that is not expected fails the test. An executable
+'check' in the folder is then run here, with the folder of the logs as its argument.
+
+Logs are in BUILD-DIRECTORY/vm/log/TEST, for two machines with .a and .b: console, results (what
+guest/init writes), qemu, and capture.pcap of what was on the cable.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.relpath(__file__))
+BOOT_SECONDS = 60
+APPEND = (
+    "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off random.trust_cpu=on tsc=reliable "
+    "no_timer_check log_buf_len=4M quiet loglevel=4"
+)
+PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
+
+
+class Test:
+    def __init__(self, name):
+        self.name = name
+        self.folder = os.path.join(HERE, name)
+        said = {"files": "", "timeout": "60", "share": "", "machines": "1", "expect": "status 0"}
+        run = os.path.join(self.folder, "run")
+        if not os.access(run, os.X_OK):
+            raise ValueError(f"no test '{name}' in {HERE}")
+        with open(run) as file:
+            for line in file:
+                found = re.fullmatch(r"# vm-(\w+): *(.*?)\s*", line)
+                if found and found[1] not in said:
+                    raise ValueError(f"{run}: vm-{found[1]} is not known")
+                if found:
+                    said[found[1]] = found[2]
+        self.files = said["files"].split()
+        self.timeout = int(said["timeout"])
+        self.share = said["share"]
+        self.machines = int(said["machines"])
+        self.expect, _, self.pattern = said["expect"].partition(" ")
+        if self.expect not in ("status", "timeout", "complaint", "died"):
+            raise ValueError(f"{run}: vm-expect: {self.expect} is not known")
+
+
+class Machine:
+    """One that runs; it ends at the latest with the 'with' block."""
+
+    def __init__(self, log, role, initrd, base, processors, options):
+        suffix = "." + role if role else ""
+        self.role = role
+        self.files = {}
+        for kind in ("console", "results", "qemu"):
+            self.files[kind] = os.path.join(log, kind + suffix)
+            open(self.files[kind], "w").close()
+        command = "qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -m 1024M".split()
+        command += "-nodefaults -no-user-config -display none -no-reboot".split()
+        command += ["-smp", str(processors), "-kernel", os.path.join(base, "vmlinux")]
+        command += ["-initrd", initrd, "-append", f"{APPEND} vm.role={role}"]
+        command += ["-serial", "file:" + self.files["console"]]
+        command += ["-serial", "file:" + self.files["results"]]
+        command += ["-device", "isa-debug-exit,iobase=0x501,iosize=2"]
+        with open(self.files["qemu"], "w") as output:
+            self.process = subprocess.Popen(
+                command + options, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+    def wait(self, deadline):
+        """Its exit status, 'timeout' or 'died'. The exit device makes QEMU's status odd."""
+        try:
+            status = self.process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return "timeout"
+        return str(status // 2) if status > 0 and status % 2 == 1 else "died"
+
+    def read(self, kind):
+        with open(self.files[kind], errors="replace") as file:
+            return file.read().replace("\r", "")
+
+
+def outcome(name, results, end):
+    """What became of a test: ('status', 'N'), ('timeout', ''), ('died', '') or ('skip', REASON),
+    its seconds, and the kernel's complaints."""
+    lines = results.splitlines()
+    status = seconds = None
+    complaints = [line.split(" ", 2)[2] for line in lines if line.startswith(f"complaint {name} ")]
+    skip = [line.split(" ", 2)[2] for line in lines if line.startswith(f"skip {name} ")]
+    for line in lines:
+        words = line.split()
+        if words[:2] == ["status", name]:
+            status, seconds = words[2], int(words[3]) / 1000
+    last = lines[-1].split() if lines else [""]
+    if status is None:
+        return ("timeout" if end == "timeout" else "died", ""), seconds, complaints
+    if last[:2] == ["status", name] or (last[0] == "end" and last[1] != end):
+        # The machine ended right after the test, or not as it said.
+        return ("died", ""), seconds, complaints
+    if status == "124":
+        return ("timeout", ""), seconds, complaints
+    if status == "77" and skip:
+        return ("skip", skip[0]), seconds, complaints
+    return ("status", status), seconds, complaints
+
+
+def judge(test, got, complaints, console):
+    """(PASS, ''), (SKIP, reason) or (FAIL, what is wrong)."""
+    kind, value = got
+    unexpected = complaints
+    good = kind == test.expect and kind in ("timeout", "status") and value == test.pattern
+    if test.expect == "complaint":
+        unexpected = [line for line in complaints if not re.search(test.pattern, line)]
+        good = got == ("status", "0") and len(complaints) > len(unexpected)
+    elif test.expect == "died":
+        good = kind == "died" and re.search(test.pattern, console) is not None
+    if unexpected:
+        return FAIL, f"{kind} {value}, and the kernel complains: {unexpected[0]}"
+    if good:
+        return PASS, ""
+    if kind == "skip":
+        return SKIP, value
+    return FAIL, f"{kind} {value}".rstrip() + f", not {test.expect} {test.pattern}".rstrip()
+
+
+class Runner:
+    def __init__(self, build):
+        self.build = build
+        self.base = os.path.join(build, "vm", "base")
+        self.logs = os.path.join(build, "vm", "log")
+        self.count = {PASS: 0, FAIL: 0, SKIP: 0}
+
+    def report(self, test, verdict, seconds, why=""):
+        self.count[verdict] += 1
+        reason = f": {why}" if why else ""
+        print(f"  {verdict}  {test.name} ({seconds:.1f} s){reason}", flush=True)
+
+    def run(self, tests):
+        """Runs them in one machine, or one test in two."""
+        begin = time.monotonic()
+        log = self.new_log(tests)
+        with tempfile.TemporaryDirectory() as work:
+            try:
+                initrd = self.pack(work, tests)
+            except subprocess.CalledProcessError:
+                for test in tests:
+                    self.report(test, FAIL, 0, "cannot be packed")
+                return
+            machines, ends = self.boot(work, log, initrd, tests)
+        took = time.monotonic() - begin
+        if len(tests) > 1:
+            print(f"  VM    {' '.join(test.name for test in tests)} ({took:.1f} s)", flush=True)
+        for test in tests:
+            self.settle(test, log, machines, ends, None if len(tests) > 1 else took)
+
+    def new_log(self, tests):
+        """A folder for the first test, to which the others link."""
+        os.makedirs(self.logs, exist_ok=True)
+        for test in tests:
+            path = os.path.join(self.logs, test.name)
+            if os.path.islink(path):
+                os.unlink(path)
+            shutil.rmtree(path, ignore_errors=True)
+            if test is tests[0]:
+                os.mkdir(path)
+            else:
+                os.symlink(tests[0].name, path)
+        return os.path.join(self.logs, tests[0].name)
+
+    def pack(self, work, tests):
+        """What the machine starts from: the base and an archive with the tests."""
+        plan, overlay, initrd = (os.path.join(work, n) for n in ("tests", "overlay", "initrd"))
+        with open(plan, "w") as file:
+            file.writelines(f"{test.name} {test.timeout}\n" for test in tests)
+        command = [os.path.join(HERE, "pack.py"), "--build", self.build]
+        command += ["--has", os.path.join(self.base, "base.cpio.list"), overlay]
+        command.append(plan + "=/vm/tests")
+        for part in ("guest/init=/init", "guest/lib.sh=/vm/lib.sh", "complaints=/vm/complaints"):
+            command.append(os.path.join(HERE, part))
+        for test in tests:
+            command.append(f"{test.folder}=/vm/{test.name}")
+            command += [os.path.join(self.build, file) for file in test.files]
+        subprocess.run(command, check=True)
+        with open(initrd, "wb") as joined:
+            for part in (os.path.join(self.base, "base.cpio"), overlay):
+                with open(part, "rb") as file:
+                    shutil.copyfileobj(file, joined)
+        return initrd
+
+    def boot(self, work, log, initrd, tests):
+        """Runs the machines to their ends. The one that is done first waits for the other."""
+        two = tests[0].machines == 2
+        seconds = BOOT_SECONDS + sum(test.timeout for test in tests) * (2 if two else 1)
+        deadline = time.monotonic() + seconds
+        if not two:
+            with Machine(log, "", initrd, self.base, 2, []) as machine:
+                return [machine], [machine.wait(deadline)]
+        capture = f"filter-dump,id=dump,netdev=wire,file={log}/capture.pcap,maxlen=65535"
+        a_options = cable(work, "a", "b") + ["-object", capture]
+        with Machine(log, "a", initrd, self.base, 1, a_options) as a:
+            with Machine(log, "b", initrd, self.base, 1, cable(work, "b", "a")) as b:
+                return [a, b], [a.wait(deadline), b.wait(deadline)]
+
+    def settle(self, test, log, machines, ends, took):
+        verdict, why = PASS, ""
+        for machine, end in zip(machines, ends):
+            got, seconds, complaints = outcome(test.name, machine.read("results"), end)
+            verdict, why = judge(test, got, complaints, machine.read("console"))
+            if verdict != PASS:
+                why = f"machine {machine.role}: {why}" if machine.role else why
+                break
+        check = os.path.join(test.folder, "check")
+        if verdict == PASS and os.access(check, os.X_OK):
+            with open(os.path.join(log, "check"), "w") as output:
+                done = subprocess.run([check, log], stdout=output, stderr=output)
+            if done.returncode != 0:
+                verdict, why = FAIL, f"{check} fails"
+        self.report(test, verdict, took or seconds or 0, why)
+        if verdict == FAIL:
+            self.show(test, log, machines)
+
+    @staticmethod
+    def show(test, log, machines):
+        """The last lines of what the machines and the check printed of the test."""
+        texts = [machine.read("qemu") for machine in machines]
+        for machine in machines:
+            begin = f"vm: {test.name} begins\n"
+            after = machine.read("console").partition(begin)[2]
+            texts.append(begin + re.split(r"^vm: \S+ begins$", after, 1, re.M)[0])
+        check = os.path.join(log, "check")
+        if os.path.exists(check):
+            with open(check) as file:
+                texts.append(file.read())
+        for text in texts:
+            print("".join(f"        {line}\n" for line in text.splitlines()[-60:]), end="")
+
+
+def cable(work, here, there):
+    """QEMU's options for one end of the cable: a datagram is a frame."""
+    return [
+        "-netdev",
+        f"dgram,id=wire,local.type=unix,local.path={work}/{here},"
+        f"remote.type=unix,remote.path={work}/{there}",
+        "-device",
+        f"virtio-net-pci,netdev=wire,host_mtu=4200,romfile=,mac=52:54:00:00:00:0{here}",
+    ]
+
+
+def groups(tests):
+    """Lists of tests that share a machine, in the order of their first."""
+    found = {}
+    for test in tests:
+        found.setdefault(f"share {test.share}" if test.share else test.name, []).append(test)
+    return found.values()
+
+
+def main():
+    # So that machines are ended then too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    build, names = sys.argv[1], sys.argv[2:]
+    if not names:
+        names = sorted(n for n in os.listdir(HERE) if os.path.exists(os.path.join(HERE, n, "run")))
+    runner = Runner(build)
+    try:
+        tests = [Test(name) for name in dict.fromkeys(names)]
+        subprocess.run([os.path.join(HERE, "base.sh"), os.path.join(build, "vm")], check=True)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        sys.exit(f"run.py: {error}")
+    for group in groups(tests):
+        ready = []
+        for test in group:
+            missing = [f for f in test.files if not os.path.exists(os.path.join(build, f))]
+            if missing:
+                runner.report(test, SKIP, 0, f"{missing[0]} is not built")
+            else:
+                ready.append(test)
+        if ready:
+            runner.run(ready)
+    passed, failed, skipped = (runner.count[verdict] for verdict in (PASS, FAIL, SKIP))
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    sys.exit(0 if passed and not failed else 1)
+
+
+if __name__ == "__main__":
+    main()

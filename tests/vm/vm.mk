@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+# Tests in virtual machines. What they need besides libraries, drivers and tools is built here.
+
+VM := $(B)/vm
+VM_FILES := $(B)/tests/vm/nda_vm_complain.ko
+# The tests to run, all of them by default.
+VM_TESTS ?=
+TEST_SCRIPTS += tests/vm/judge_test.py
+
+# Kbuild works where the sources are: in a copy.
+VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
+$(B)/tests/vm/nda_vm_complain.ko: $(VM_MODULE_SOURCES) $(VM)/base/version
+	$(call say,KBUILD,$@)
+	@mkdir -p $(VM)/complaint
+	@cp $(VM_MODULE_SOURCES) $(VM)/complaint/
+	$(Q)$(MAKE) -s -C /lib/modules/$$(cat $(VM)/base/version)/build \
+		M=$(abspath $(VM)/complaint) modules >$(VM)/complaint/log 2>&1 || \
+		{ cat $(VM)/complaint/log; exit 1; }
+	@mkdir -p $(@D)
+	@cp $(VM)/complaint/nda_vm_complain.ko $@
+
+# Looked at each time; the file changes only when the machine's inputs have.
+$(VM)/base/version: FORCE
+	@tests/vm/base.sh $(VM)
+
+check-vm:
+	@packaging/deps build vm
+	@$(MAKE) --no-print-directory $(JOBS) all vm-files
+	@tests/vm/run.py $(B) $(VM_TESTS)
+
+vm-files: $(VM_FILES)
+	@:
+
+FORCE:
+
+.PHONY: check-vm vm-files FORCE
+
+## check-vm    installs what is missing, builds, runs the tests in virtual machines; VM_TESTS=...
