@@ -2,10 +2,19 @@
 # Tests in virtual machines. What they need besides libraries, drivers and tools is built here.
 
 VM := $(B)/vm
-VM_FILES := $(B)/tests/vm/nda_vm_complain.ko
+VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/mock/libextend_rxe.so \
+	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko
 # The tests to run, all of them by default.
 VM_TESTS ?=
 TEST_SCRIPTS += tests/vm/judge_test.py
+
+$(B)/tests/vm/open_extend: $(call objs,tests/vm/ibv-extend/open_extend.cc) $(LIB_EXTEND)
+	$(call prog,$@,$^,-Wl$(comma)-rpath$(comma)'$$ORIGIN/../../lib' -libverbs)
+
+$(B)/tests/mock/libextend_rxe.so: $(B)/obj/tests/mock/extend_rxe_driver.o
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CXX) -shared -o $@ $(EXTEND_DRIVER_LDFLAGS) $<
 
 # Kbuild works where the sources are: in a copy.
 VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
