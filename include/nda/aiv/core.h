@@ -50,7 +50,8 @@ struct plain<T &> {
 } // namespace nda::aiv
 
 /* A member of the struct nda_queue at NPU address @q, through @core. */
-#define NDA_QUEUE_TYPE(member) typename nda::aiv::plain<decltype(nda_queue::member)>::type
+#define NDA_QUEUE_TYPE(member)                                                             \
+	typename nda::aiv::plain<decltype(static_cast<nda_queue *>(nullptr)->member)>::type
 #define NDA_QUEUE_LOAD(core, q, member)                                                    \
 	(core).template load<NDA_QUEUE_TYPE(member)>((q) + offsetof(nda_queue, member))
 #define NDA_QUEUE_STORE(core, q, member, value)                                            \

@@ -34,17 +34,18 @@
 #include <stdint.h>
 
 #include <nda/aiv/core.h>
-#include <nda/aiv/hns1825_queue.h>
-#include <nda/hw/hns1825.h>
+#include <nda/aiv/hns1825_engine.h>
 #include <nda/status.h>
 #include <nda/table.h>
 
 namespace nda::aiv {
 
-template <class Core>
+/* @Engine: of the NIC's queue format, see nda/aiv/queue.h; nda/aiv/rxe_engine.h has
+ * another. */
+template <class Core, class Engine = hns1825::Engine>
 class Batch;
 
-template <class Core>
+template <class Core, class Engine = hns1825::Engine>
 class Device {
 public:
 	/*
@@ -66,7 +67,7 @@ public:
 			header<uint32_t>(table, offsetof(nda_table, version)) !=
 				NDA_TABLE_VERSION ||
 			header<uint32_t>(table, offsetof(nda_table, format)) !=
-				NDA_FORMAT_HNS1825)
+				Engine::table_format)
 			return NDA_BAD_TABLE;
 
 		uint64_t size = header<uint64_t>(table, offsetof(nda_table, size_bytes));
@@ -114,7 +115,7 @@ public:
 			return NDA_INVALID;
 
 		uint64_t q = queue_address(pe);
-		if (post_to_heap<hns1825::format::op_write>(q, dst, src, n))
+		if (post_to_heap<Engine::op_write>(q, dst, src, n))
 			return NDA_OK;
 		return put_slow(q, dst, src, n);
 	}
@@ -126,7 +127,7 @@ public:
 			return NDA_INVALID;
 
 		uint64_t q = queue_address(pe);
-		if (post_to_heap<hns1825::format::op_read>(q, src, dst, n))
+		if (post_to_heap<Engine::op_read>(q, src, dst, n))
 			return NDA_OK;
 		return get_slow(q, dst, src, n);
 	}
@@ -152,16 +153,14 @@ public:
 	NDA_DEV enum nda_status put_nbi(uint32_t pe, const nda_region &dst,
 		uint64_t dst_off, const nda_region &src, uint64_t src_off, uint64_t n)
 	{
-		return post_regions<hns1825::format::op_write>(
-			pe, dst, dst_off, src, src_off, n);
+		return post_regions<Engine::op_write>(pe, dst, dst_off, src, src_off, n);
 	}
 
 	/* @src of @pe with its rkey, @dst of the own PE with its lkey. */
 	NDA_DEV enum nda_status get_nbi(uint32_t pe, const nda_region &dst,
 		uint64_t dst_off, const nda_region &src, uint64_t src_off, uint64_t n)
 	{
-		return post_regions<hns1825::format::op_read>(
-			pe, src, src_off, dst, dst_off, n);
+		return post_regions<Engine::op_read>(pe, src, src_off, dst, dst_off, n);
 	}
 
 	/* Waits until everything posted to @pe is done. */
@@ -200,7 +199,10 @@ public:
 	}
 
 	/* Opens a batch: operations on @pe that share one doorbell, see nda/aiv/batch.h. */
-	NDA_DEV Batch<Core> batch(uint32_t pe) { return Batch<Core>(this, pe); }
+	NDA_DEV Batch<Core, Engine> batch(uint32_t pe)
+	{
+		return Batch<Core, Engine>(this, pe);
+	}
 
 private:
 	/* Whether there is a queue to the own PE. */
@@ -210,7 +212,9 @@ private:
 			       queue_address(my_pe_) + offsetof(nda_queue, valid)) != 0;
 	}
 
-	friend class Batch<Core>;
+	friend class Batch<Core, Engine>;
+	typedef typename Engine::operation operation;
+	typedef typename Engine::template queue<Core> Queue;
 
 	template <class T>
 	NDA_DEV T header(uint64_t table, size_t offset) const
@@ -218,32 +222,23 @@ private:
 		return core_.template load<T>(table + offset);
 	}
 
-	NDA_DEV hns1825::Queue<Core> queue(uint32_t pe) const
-	{
-		return queue_at(queue_address(pe));
-	}
+	NDA_DEV Queue queue(uint32_t pe) const { return queue_at(queue_address(pe)); }
 
-	NDA_DEV hns1825::Queue<Core> queue_at(uint64_t q) const
-	{
-		return hns1825::Queue<Core>(core_, q, timeout_us_);
-	}
+	NDA_DEV Queue queue_at(uint64_t q) const { return Queue(core_, q, timeout_us_); }
 
 	template <uint8_t opcode>
 	NDA_DEV bool post_to_heap(
 		uint64_t q, uint64_t symmetric, uint64_t local, uint64_t n) const
 	{
-		hns1825::heap_target target = {symmetric};
-
-		return hns1825::post_fast<opcode>(core_, q, target, local, n);
+		return Engine::template post_to_heap<opcode>(core_, q, symmetric, local, n);
 	}
 
-	NDA_DEV hns1825::operation heap_operation(uint8_t opcode, uint64_t q,
-		uint64_t symmetric, uint64_t local, uint64_t n) const
+	NDA_DEV operation heap_operation(uint8_t opcode, uint64_t q, uint64_t symmetric,
+		uint64_t local, uint64_t n) const
 	{
-		hns1825::operation op;
+		operation op = {};
 
 		op.opcode = opcode;
-		op.want_completion = false;
 		op.rkey = NDA_QUEUE_LOAD(core_, q, rkey);
 		op.lkey = NDA_QUEUE_LOAD(core_, q, lkey);
 		op.remote_va = symmetric + NDA_QUEUE_LOAD(core_, q, remote_delta);
@@ -257,14 +252,14 @@ private:
 		uint64_t q, uint64_t dst, uint64_t src, uint64_t n) const noexcept
 	{
 		return queue_at(q).post(
-			heap_operation(hns1825::format::op_write, q, dst, src, n), false);
+			heap_operation(Engine::op_write, q, dst, src, n), false);
 	}
 
 	NDA_DEV_SLOW enum nda_status get_slow(
 		uint64_t q, uint64_t dst, uint64_t src, uint64_t n) const noexcept
 	{
 		return queue_at(q).post(
-			heap_operation(hns1825::format::op_read, q, src, dst, n), false);
+			heap_operation(Engine::op_read, q, src, dst, n), false);
 	}
 
 	NDA_DEV static bool in_region(const nda_region &r, uint64_t offset, uint64_t n)
@@ -280,19 +275,16 @@ private:
 		if (pe >= n_pes_ || remote.pe != pe || local.pe != my_pe_ ||
 			!in_region(remote, remote_off, n) ||
 			!in_region(local, local_off, n) ||
-			!hns1825::format::lkey_fits(local.key))
+			!Engine::keys_fit(remote.key, local.key))
 			return NDA_INVALID;
 
-		hns1825::region_target target;
-		target.va = remote.addr + remote_off;
-		hns1825::format::key_words(remote.key, local.key, target.key_words);
-		if (hns1825::post_fast<opcode>(
-			    core_, queue_address(pe), target, local.addr + local_off, n))
+		if (Engine::template post_to_region<opcode>(core_, queue_address(pe),
+			    remote.addr + remote_off, remote.key, local.addr + local_off,
+			    local.key, n))
 			return NDA_OK;
 
-		hns1825::operation op;
+		operation op = {};
 		op.opcode = opcode;
-		op.want_completion = false;
 		op.rkey = remote.key;
 		op.lkey = local.key;
 		op.remote_va = remote.addr + remote_off;
@@ -302,7 +294,7 @@ private:
 	}
 
 	NDA_DEV_SLOW enum nda_status post_operation(
-		uint32_t pe, const hns1825::operation &op) const noexcept
+		uint32_t pe, const operation &op) const noexcept
 	{
 		return queue(pe).post(op, false);
 	}
@@ -323,8 +315,10 @@ private:
 
 	/* Gives it back, with its line as the batch leaves it, and rings for what the batch
 	 * has posted. */
-	NDA_DEV void close_batch(uint64_t q, uint32_t head) const
+	NDA_DEV void close_batch(uint64_t q) const
 	{
+		uint32_t head = NDA_QUEUE_LOAD(core_, q, state.head);
+
 		NDA_QUEUE_STORE(core_, q, state.flags,
 			static_cast<uint8_t>(NDA_QUEUE_LOAD(core_, q, state.flags) &
 				~uint32_t{NDA_QUEUE_IN_BATCH}));
@@ -351,7 +345,7 @@ private:
 					: NDA_INVALID,
 				false};
 
-		hns1825::operation op = heap_operation(opcode, q, symmetric, local, n);
+		operation op = heap_operation(opcode, q, symmetric, local, n);
 		op.want_completion = want_completion;
 		return {queue_at(q).post(op, true), true};
 	}

@@ -22,6 +22,7 @@
 
 #include <nda/aiv/core.h>
 #include <nda/aiv/hns1825_state.h>
+#include <nda/aiv/queue.h>
 #include <nda/hw/hns1825.h>
 #include <nda/table.h>
 
@@ -162,11 +163,11 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 
 /* The slow path, polling and the rest. A value of this is made for each call. */
 template <class Core>
-class Queue {
+class Queue : private QueueBase<Core> {
 public:
 	/* @q: address of the struct nda_queue. @timeout_us: of a call that waits. */
 	NDA_DEV Queue(const Core &core, uint64_t q, uint64_t timeout_us)
-		: core_(core), q_(q), timeout_us_(timeout_us)
+		: QueueBase<Core>(core, q, timeout_us)
 	{}
 
 	/*
@@ -294,6 +295,15 @@ public:
 	}
 
 private:
+	using QueueBase<Core>::core_;
+	using QueueBase<Core>::q_;
+	using QueueBase<Core>::timeout_us_;
+	using QueueBase<Core>::not_ours;
+	using QueueBase<Core>::sticky;
+	using QueueBase<Core>::refusal;
+	using QueueBase<Core>::signalled_up_to;
+	using QueueBase<Core>::latch;
+
 	/* A reader of the CQ: indices as far as it has come, not yet published. */
 	struct reader {
 		uint32_t ci;
@@ -310,44 +320,6 @@ private:
 		uint32_t left;
 		uint64_t word;
 	};
-
-	/* Why this queue may not be touched now; NDA_OK if it may. */
-	NDA_DEV enum nda_status not_ours(bool in_batch) const
-	{
-		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
-
-		if (NDA_QUEUE_LOAD(core_, q_, valid) == 0)
-			return NDA_INVALID;
-		if ((flags & NDA_QUEUE_IN_VIEW) != 0)
-			return NDA_QUEUE_LENT;
-		return !in_batch && (flags & NDA_QUEUE_IN_BATCH) != 0 ? NDA_INVALID
-								      : NDA_OK;
-	}
-
-	/* The queue's first error. */
-	NDA_DEV enum nda_status sticky() const
-	{
-		return static_cast<enum nda_status>(
-			NDA_QUEUE_LOAD(core_, q_, state.error.status));
-	}
-
-	/* The index after the last WQE with a completion. */
-	NDA_DEV uint32_t signalled_up_to(uint32_t head) const
-	{
-		return NDA_QUEUE_LOAD(core_, q_, signal_every) == 1
-			? head
-			: NDA_QUEUE_LOAD(core_, q_, state.signalled);
-	}
-
-	/* Why it takes no operation. */
-	NDA_DEV enum nda_status refusal(bool in_batch) const
-	{
-		enum nda_status status = not_ours(in_batch);
-
-		return status != NDA_OK ? status
-					: static_cast<enum nda_status>(NDA_QUEUE_LOAD(
-						  core_, q_, state.error.status));
-	}
 
 	NDA_DEV geometry load_geometry() const
 	{
@@ -394,7 +366,7 @@ private:
 
 		what.opcode = op.opcode;
 		what.signalled = want_completion || r.signal_every == 1 ||
-			unsignalled_left(r, head, signalled) == 0;
+			unsignalled_left(r.signal_every, head, signalled) == 0;
 		what.fence = (flags & NDA_QUEUE_IN_FENCE) != 0;
 		what.length = length;
 		what.remote_va = op.remote_va;
@@ -587,14 +559,10 @@ private:
 			return;
 		r->seen = error ? format::status_of(format::cqe_syndrome(word))
 				: NDA_BAD_RESPONSE;
-		if (sticky() != NDA_OK)
-			return;
-		NDA_QUEUE_STORE(core_, q_, state.error.status, r->seen);
-		NDA_QUEUE_STORE(core_, q_, state.error.raw_status,
-			static_cast<uint8_t>(error ? format::cqe_syndrome(word) : 0));
-		NDA_QUEUE_STORE(core_, q_, state.error.raw_vendor,
-			static_cast<uint8_t>(error ? format::cqe_vendor(word) : 0));
-		NDA_QUEUE_STORE(core_, q_, state.error.wqe_index, counter);
+		latch({r->seen,
+			static_cast<uint8_t>(error ? format::cqe_syndrome(word) : 0),
+			static_cast<uint8_t>(error ? format::cqe_vendor(word) : 0),
+			counter});
 	}
 
 	/* Makes what @r consumed from @first on known: to this core's later posts, the host
@@ -616,10 +584,6 @@ private:
 		core_.clean(record, 4);
 		core_.dsb();
 	}
-
-	const Core &core_;
-	uint64_t q_;
-	uint64_t timeout_us_;
 };
 
 } // namespace nda::aiv::hns1825

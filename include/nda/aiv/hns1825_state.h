@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+#include <nda/aiv/queue.h>
 #include <nda/hw/hns1825.h>
 #include <nda/table.h>
 
@@ -34,16 +35,6 @@ struct window {
 	uint8_t next_marker;
 };
 
-NDA_DEV constexpr uint32_t min_u32(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
-NDA_DEV constexpr bool power_of_two(uint32_t v)
-{
-	return v != 0 && (v & (v - 1)) == 0;
-}
-
 /* One slot of the ring stays free, so that the marker after the newest WQE never hits one
  * that the NIC has not read. An outstanding WQE may need a place in the CQ, too. */
 NDA_DEV geometry make_geometry(uint64_t base, uint64_t doorbell_template, uint32_t sq_depth,
@@ -67,15 +58,6 @@ NDA_DEV uint64_t slot_address(const geometry &r, uint32_t index)
 	return r.base + uint64_t{index & (r.depth - 1)} * format::wqe_bytes;
 }
 
-/* How many WQEs may be posted before the next one that must ask for a completion; 0: the
- * next one must. Not for signal_every 1. */
-NDA_DEV uint32_t unsignalled_left(const geometry &r, uint32_t head, uint32_t signalled)
-{
-	uint32_t run = head - signalled;
-
-	return run >= r.signal_every - 1 ? 0 : r.signal_every - 1 - run;
-}
-
 /* How far the window from @head on goes, while nothing but posting happens: as far as there
  * is credit, and not over the end of an aligned block of min(depth, 256), where the owner
  * bit or the doorbell changes. */
@@ -88,7 +70,7 @@ NDA_DEV uint32_t window_limit(
 
 	left = min_u32(left, outstanding >= r.capacity ? 0 : r.capacity - outstanding);
 	if (r.signal_every != 1)
-		left = min_u32(left, unsignalled_left(r, head, signalled));
+		left = min_u32(left, unsignalled_left(r.signal_every, head, signalled));
 	return head + left;
 }
 
