@@ -70,8 +70,8 @@ struct nda_soft_api {
 	/* Allocations go with it. -EBUSY while a queue, a region or a doorbell uses it, or
 	 * a launch was not waited for. */
 	int (*npu_close)(struct nda_soft_npu *npu);
-	/* size in bytes. At least 64-byte aligned, 4 KiB from 4 KiB upwards; fresh memory
-	 * of an NPU is 0. -EINVAL for size 0, -ENOMEM. */
+	/* size in bytes. At least 64-byte aligned, 4 KiB from 4 KiB upwards; memory that
+	 * was never in use is 0. -EINVAL for size 0, -ENOMEM. */
 	int (*npu_alloc)(struct nda_soft_npu *npu, uint64_t size, uint64_t *addr);
 	/* -EINVAL if addr is not the start of an allocation, -EBUSY while a region covers
 	 * it. */
