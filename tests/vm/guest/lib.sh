@@ -74,7 +74,7 @@ vm_wait()
 	if vm_until "$2" vm_peer_marked_or_ended "$1" && vm_peer_mark "$1"; then
 		return 0
 	fi
-	echo "the other machine did not come to '$1' within $2 s" >&2
+	echo "the other machine did not come to '$1' within $2 s, or ended before" >&2
 	return 1
 }
 
