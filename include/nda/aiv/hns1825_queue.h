@@ -115,27 +115,26 @@ struct region_target {
  * Posts one WQE with a doorbell if the window is open and the length is one WQE's; false,
  * and nothing done, if the slow path has to see to it.
  *
- * The same as write_wqe(), with each value taken where it is stored: the compiler, which
- * does not know that slots are no queues, would else need a register for each.
+ * The same as write_wqe(), with each value taken where it is stored, twice if need be: the
+ * compiler, which does not know that slots are no queues, would else need a register for
+ * each, and moves arguments out of their way.
  */
 template <uint8_t opcode, class Core, class Target>
 NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	uint64_t local_va, uint64_t length)
 {
-	uint32_t head = NDA_QUEUE_LOAD(core, q, state.head);
-
-	if (NDA_DEV_RARE(
-		    static_cast<int32_t>(head - NDA_QUEUE_LOAD(core, q, state.limit)) >= 0))
+	if (NDA_DEV_RARE(static_cast<int32_t>(NDA_QUEUE_LOAD(core, q, state.head) -
+				 NDA_QUEUE_LOAD(core, q, state.limit)) >= 0))
 		return false;
 	if (NDA_DEV_RARE(length - 1 >= format::max_length))
 		return false;
 
 	uint64_t slot = NDA_QUEUE_LOAD(core, q, state.next_slot);
-	uint64_t next_slot = slot + format::wqe_bytes;
 	uint64_t length_be = format::bswap64(length);
 
-	core.template store<uint8_t>(next_slot, NDA_QUEUE_LOAD(core, q, state.next_marker));
-	core.clean(next_slot, 1);
+	core.template store<uint8_t>(
+		slot + format::wqe_bytes, NDA_QUEUE_LOAD(core, q, state.next_marker));
+	core.clean(slot + format::wqe_bytes, 1);
 	core.template store<uint64_t>(slot + 8, 0);
 	core.template store<uint64_t>(slot + 24, format::command_word(opcode));
 	core.template store<uint64_t>(
@@ -152,8 +151,10 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	core.template store_release<uint64_t>(slot, word0);
 	core.clean(slot, format::wqe_bytes);
 
-	NDA_QUEUE_STORE(core, q, state.head, ++head);
-	NDA_QUEUE_STORE(core, q, state.next_slot, next_slot);
+	uint32_t head = NDA_QUEUE_LOAD(core, q, state.head) + 1;
+	NDA_QUEUE_STORE(core, q, state.head, head);
+	NDA_QUEUE_STORE(core, q, state.next_slot,
+		NDA_QUEUE_LOAD(core, q, state.next_slot) + format::wqe_bytes);
 	NDA_QUEUE_STORE(core, q, state.next_word0, format::control_word_next(word0));
 	ring_doorbell(core, q, head, NDA_QUEUE_LOAD(core, q, sq_record),
 		NDA_QUEUE_LOAD(core, q, sq_doorbell),
