@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/engine.h"
 
-#include "providers/soft/clock.h"
+#include "lib/common/clock.h"
 #include "providers/soft/error.h"
-#include "providers/soft/thread.h"
 #include "providers/soft/words.h"
 
 #include <algorithm>
-#include <climits>
 #include <cstring>
 #include <infiniband/verbs.h>
-#include <linux/futex.h>
-#include <linux/membarrier.h>
-#include <sched.h>
-#include <sys/syscall.h>
 
 namespace nda::soft {
 namespace {
@@ -24,28 +18,6 @@ constexpr uint64_t chunk_bytes = 256 * 1024;
 constexpr int max_requests = 64; // of a queue in a pass
 // How long a segment may be on its way that the peer has announced before it gave the key.
 constexpr uint64_t announced_ns = 5000 * ns_per_ms;
-
-// An idle thread spins, yields, then sleeps.
-constexpr uint64_t spin_ns = 20 * 1000;
-constexpr uint64_t yield_ns = 70 * 1000; // since the last work
-// A kick ends the sleep. The limit is for cores that do not kick.
-constexpr uint64_t sleep_limit_ns = 100 * ns_per_ms;
-// The same where a kick may be missed.
-constexpr uint64_t sleep_limit_unsure_ns = 1 * ns_per_ms;
-// While something is waited for that rings no doorbell.
-constexpr uint64_t sleep_limit_timed_ns = 100 * 1000;
-
-// After this every core of the process has either seen a store that came before, or its own
-// earlier stores are visible here: what a core's plain "doorbell, then look at the flag"
-// needs on the other side. It costs the core nothing.
-bool barrier_on_all_cores()
-{
-	static const bool registered =
-		syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ==
-		0;
-	return registered &&
-		syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
 
 bool every(uint32_t n, uint64_t count)
 {
@@ -105,27 +77,9 @@ Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t siz
 
 // ---- A pass ----------------------------------------------------------------------------
 
-Engine::Hold::Hold(Engine &engine) : engine_(engine)
-{
-	// Otherwise a busy engine would take its lock again before anyone else.
-	engine.holders_.fetch_add(1, std::memory_order_relaxed);
-	engine.mutex_.lock();
-	engine.holders_.fetch_sub(1, std::memory_order_relaxed);
-}
-
 void Engine::detach(SendQueue &q)
 {
 	queues_.erase(std::remove(queues_.begin(), queues_.end(), &q), queues_.end());
-}
-
-int Engine::step()
-{
-	if (holders_.load(std::memory_order_relaxed)) {
-		sched_yield();
-		return 0;
-	}
-	std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-	return lock ? pass() : 0;
 }
 
 int Engine::pass()
@@ -336,78 +290,10 @@ Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
 
 int Engine::start()
 {
-	auto body = [](void *self) -> void * {
-		static_cast<Engine *>(self)->run();
-		return nullptr;
-	};
-	int rc = start_thread(thread_, "nda-nic", body, this);
+	int rc = Poller::start("nda-nic");
 	if (rc)
 		return fail(rc, "NIC engine: starting its thread: %s", strerror(-rc));
-	has_thread_ = true;
 	return 0;
-}
-
-void Engine::stop()
-{
-	if (!has_thread_)
-		return;
-	stop_.store(true, std::memory_order_seq_cst);
-	kick();
-	pthread_join(thread_, nullptr);
-	has_thread_ = false;
-}
-
-void Engine::kick()
-{
-	if (asleep_.exchange(0, std::memory_order_seq_cst))
-		syscall(SYS_futex, &asleep_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
-			0);
-}
-
-void Engine::run()
-{
-	uint64_t last_work = now_ns();
-	while (!stop_.load(std::memory_order_relaxed)) {
-		if (step() > 0) {
-			last_work = now_ns();
-			continue;
-		}
-		uint64_t idle = now_ns() - last_work;
-		if (idle < spin_ns) {
-			relax();
-		} else if (idle < yield_ns) {
-			sched_yield();
-		} else if (sleep()) {
-			// Woken: a doorbell is likely to be followed by others.
-			last_work = now_ns();
-		}
-	}
-}
-
-// True if woken by a kick, or if there was work after all.
-bool Engine::sleep()
-{
-	asleep_.store(1, std::memory_order_seq_cst);
-	bool sure = barrier_on_all_cores();
-	bool timed;
-	int work;
-	{
-		// Not just tried: a core that is in the engine now may have passed by a
-		// queue before its doorbell was rung.
-		Hold hold(*this);
-		work = pass();
-		timed = timed_;
-	}
-	if (work > 0 || stop_.load(std::memory_order_seq_cst)) {
-		asleep_.store(0, std::memory_order_relaxed);
-		return true;
-	}
-	uint64_t limit = timed ? sleep_limit_timed_ns
-		: sure         ? sleep_limit_ns
-			       : sleep_limit_unsure_ns;
-	struct timespec t = {0, static_cast<long>(limit)};
-	syscall(SYS_futex, &asleep_, FUTEX_WAIT_PRIVATE, 1, &t, nullptr, 0);
-	return asleep_.exchange(0, std::memory_order_relaxed) == 0;
 }
 
 } // namespace nda::soft

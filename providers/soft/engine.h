@@ -6,13 +6,13 @@
 #ifndef NDA_SOFT_ENGINE_H
 #define NDA_SOFT_ENGINE_H
 
+#include "lib/common/poller.h"
 #include "providers/soft/fabric.h"
 #include "providers/soft/inject.h"
 #include "providers/soft/queue_format.h"
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 namespace nda::soft {
@@ -83,36 +83,15 @@ struct SendQueue {
 	void fail_all();
 };
 
-class Engine {
+// A pass goes over all queues; queues and completion queues are changed while held.
+class Engine final : public Poller {
 public:
 	explicit Engine(std::atomic<uint64_t> &pass) : pass_(pass) {}
 	~Engine() { stop(); }
 
-	// Without a thread of its own, step() is all that runs it.
 	int start();
-	void stop();
-
-	// One pass over all queues. Number of steps forward; 0 too if another thread is in
-	// it.
-	int step();
-
-	// Wakes the thread, if it sleeps.
-	void kick();
-	const uint32_t *asleep() const
-	{
-		return reinterpret_cast<const uint32_t *>(&asleep_);
-	}
 	uint64_t violations() const { return violations_.load(std::memory_order_relaxed); }
 
-	// Keeps the engine out while queues and completion queues are changed.
-	class Hold {
-	public:
-		explicit Hold(Engine &engine);
-		~Hold() { engine_.mutex_.unlock(); }
-
-	private:
-		Engine &engine_;
-	};
 	// While held.
 	void attach(SendQueue &q) { queues_.push_back(&q); }
 	void detach(SendQueue &q);
@@ -124,9 +103,7 @@ private:
 		wait
 	};
 
-	void run();
-	bool sleep();
-	int pass();
+	int pass() override;
 	int serve(SendQueue &q);
 	void answer_doorbell(SendQueue &q, const Breach &breach);
 	bool advance(SendQueue &q, uint64_t &bytes);
@@ -136,17 +113,8 @@ private:
 	void breach(SendQueue &q, const Breach &breach);
 
 	std::atomic<uint64_t> &pass_;
-	std::mutex mutex_;
-	std::atomic<int> holders_{0}; // waiting for mutex_
 	std::vector<SendQueue *> queues_;
-	bool timed_ = false; // a queue waits for something that rings no doorbell
 	std::atomic<uint64_t> violations_{0};
-
-	pthread_t thread_ = {};
-	bool has_thread_ = false;
-	std::atomic<bool> stop_{false};
-	std::atomic<uint32_t> asleep_{0};
-	static_assert(sizeof(asleep_) == sizeof(uint32_t));
 };
 
 // What a key stands for, where this process may read or write it.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/fabric.h"
 
-#include "providers/soft/clock.h"
+#include "lib/common/clock.h"
+#include "lib/common/thread.h"
 #include "providers/soft/error.h"
-#include "providers/soft/thread.h"
 
 #include <chrono>
 #include <cinttypes>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/npu.h"
 
+#include "lib/common/thread.h"
 #include "providers/soft/error.h"
 #include "providers/soft/nic.h"
-#include "providers/soft/thread.h"
 #include "providers/soft/words.h"
 
 #include <algorithm>

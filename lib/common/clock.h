@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#ifndef NDA_SOFT_CLOCK_H
-#define NDA_SOFT_CLOCK_H
+#ifndef NDA_COMMON_CLOCK_H
+#define NDA_COMMON_CLOCK_H
 
 #include <cstdint>
 #include <time.h>
 
-namespace nda::soft {
+namespace nda {
 
 constexpr uint64_t ns_per_ms = 1000 * 1000;
 
@@ -26,6 +26,6 @@ inline void relax()
 #endif
 }
 
-} // namespace nda::soft
+} // namespace nda
 
 #endif

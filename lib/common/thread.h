@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#ifndef NDA_SOFT_THREAD_H
-#define NDA_SOFT_THREAD_H
+#ifndef NDA_COMMON_THREAD_H
+#define NDA_COMMON_THREAD_H
 
 #include <pthread.h>
 #include <signal.h>
 
-namespace nda::soft {
+namespace nda {
 
 // Starts a thread in which no handler of the application's signals runs. 0 or a negative
 // errno.
@@ -22,6 +22,6 @@ inline int start_thread(
 	return -rc;
 }
 
-} // namespace nda::soft
+} // namespace nda
 
 #endif
