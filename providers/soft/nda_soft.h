@@ -89,8 +89,10 @@ struct nda_soft_api {
 	/*
 	 * The address at which cores reach a doorbell of a software NIC. Equal descriptors
 	 * give the same address; each mapping is undone by an unmapping with an equal
-	 * descriptor. -EINVAL for a descriptor of no open software NIC, or of more than a
-	 * page; -ENOSPC.
+	 * descriptor. -EOPNOTSUPP for a host address of no open software NIC; -EINVAL for
+	 * another descriptor of none, or of more than a page; -ENOSPC. Whoever cannot map
+	 * a host address may give the driver an address in NPU memory instead, and store
+	 * to the register what cores write there.
 	 */
 	void *(*npu_db_mmap)(
 		struct nda_soft_npu *npu, const struct doorbell_map_desc *desc);
@@ -104,7 +106,8 @@ struct nda_soft_api {
 	 * launched. */
 	int (*npu_wait)(struct nda_soft_npu *npu, int timeout_ms);
 	/* Fills what a core of this NPU is called with, as core 0 of 1, valid until the NPU
-	 * is closed; for tests that are their own scheduler. */
+	 * is closed; for whoever acts in the place of cores, address_offset being where
+	 * the NPU's memory is for DMA, and for tests that are their own scheduler. */
 	int (*npu_core)(struct nda_soft_npu *npu, struct nda_core *core);
 	/* One pass of the NIC engine; > 0 if it did work, 0 if idle or another thread is in
 	 * it. */

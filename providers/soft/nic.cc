@@ -177,9 +177,10 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	if (rc)
 		return rc;
 	std::unique_ptr<Nic> fresh(new Nic(faults, *format, mtu));
-	rc = fresh->doorbells_.reserve(doorbell_bytes);
+	rc = fresh->doorbells_.map(doorbell_bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (rc)
-		return fail(rc, "NIC: reserving doorbells: %s", strerror(-rc));
+		return fail(rc, "NIC: doorbells: %s", strerror(-rc));
 	std::lock_guard<std::mutex> lock(registry().mutex);
 	if (registry().next_number > UINT16_MAX)
 		return fail(-ENOSPC, "NIC: this process has opened %u NICs", UINT16_MAX);
@@ -422,7 +423,10 @@ int Nic::find_doorbell(const doorbell_map_desc &desc, uint32_t &nic, uint64_t &o
 		return 0;
 	}
 	if (desc.type == DOORBELL_MAP_MODE_HOST_VA)
-		return fail(-EINVAL, "doorbell: 0x%" PRIx64 " is of no software NIC",
+		return fail(-EOPNOTSUPP,
+			"doorbell: 0x%" PRIx64
+			" is of no software NIC, and cores of a software NPU reach no "
+			"other",
 			static_cast<uint64_t>(desc.hva));
 	if (desc.type == DOORBELL_MAP_MODE_UB_RES)
 		return fail(-EINVAL,

@@ -96,7 +96,9 @@ private:
 	const QueueFormat *const format_;
 	const uint32_t mtu_bytes_;
 	uint32_t number_ = 0; // not reused in this process
-	Mapping doorbells_;   // addresses without memory: an NPU's window gives it
+	// Registers. Where an NPU's window maps a page of them, the window's memory is used
+	// instead, one mapping being all that thread sanitizer can follow.
+	Mapping doorbells_;
 	Device device_ = {};
 	verbs_context verbs_ = {};
 	std::atomic<uint32_t> objects_{0};

@@ -61,6 +61,8 @@ public:
 	uint64_t segment_offset(uint64_t address) const { return address - base_; }
 	// Where a device model finds what an NPU address names; nullptr if not this NPU's.
 	uint8_t *host(uint64_t address, uint64_t size) const;
+	// Of an address of this NPU: a mapped doorbell's, not memory's.
+	bool in_window(uint64_t address) const { return address - base_ >= memory_; }
 
 private:
 	struct DoorbellPage {

@@ -298,11 +298,19 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 	doorbell_address_ = ops_->db_mmap(&doorbell_);
 	if (!doorbell_address_)
 		return fail(errno ? -errno : -EIO, "QP: the db_mmap callback failed");
-	q.doorbell =
-		npu_->host(reinterpret_cast<uint64_t>(doorbell_address_), doorbell_.size);
+	const auto address = reinterpret_cast<uint64_t>(doorbell_address_);
+	q.doorbell = npu_->host(address, doorbell_.size);
 	if (!q.doorbell)
 		return fail(
 			-EINVAL, "QP: the db_mmap callback gave an address of another NPU");
+	// Cores write elsewhere, and the host passes it on to the register.
+	if (!npu_->in_window(address)) {
+		if (mode != DOORBELL_MAP_MODE_HOST_VA)
+			return fail(-EINVAL,
+				"QP: the db_mmap callback gave an address in NPU memory "
+				"for a doorbell that the host cannot ring");
+		q.doorbell = reinterpret_cast<uint8_t *>(doorbell_.hva);
+	}
 	rc = Fabric::get().add_qp(q.qpn);
 	if (rc)
 		return rc;

@@ -127,6 +127,67 @@ TEST_F(Pair, DefaultModeMapsTheDoorbellByHostAddress)
 	EXPECT_EQ(npu_b.read(b, 100), pattern(100, 1));
 }
 
+// What a host does that cannot map the register for its cores: it has them write to NPU
+// memory.
+doorbell_map_desc not_mapped;
+uint64_t instead;
+
+void *do_not_map(doorbell_map_desc *desc)
+{
+	not_mapped = *desc;
+	return reinterpret_cast<void *>(instead);
+}
+
+int nothing_to_unmap(void *, doorbell_map_desc *)
+{
+	return 0;
+}
+
+TEST_F(Pair, ARegisterThatIsNotMappedIsRungByItsHostAddress)
+{
+	instead = npu_a.alloc(64);
+	npu_a.write(instead, std::vector<uint8_t>(64, 0));
+	npu_a.ops()->db_mmap = do_not_map;
+	npu_a.ops()->db_unmap = nothing_to_unmap;
+	QueueOptions o;
+	o.mode = QUEUE_BUF_DMA_MODE_DEFAULT;
+	TestQueue x(npu_a, nic_a, o), y(npu_b, nic_b);
+	EXPECT_EQ(not_mapped.type, static_cast<uint32_t>(DOORBELL_MAP_MODE_HOST_VA));
+	connect(x, y);
+	npu_a.write(a, pattern(100, 1));
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 100);
+	EXPECT_EQ(api().npu_step(npu_a.get()), 0) << "the NIC has looked into NPU memory";
+	const auto value = *npu_a.host<uint64_t>(instead);
+	EXPECT_NE(value, 0u);
+	__atomic_store_n(
+		reinterpret_cast<uint64_t *>(not_mapped.hva), value, __ATOMIC_RELEASE);
+	expect_ok(x);
+	EXPECT_EQ(npu_b.read(b, 100), pattern(100, 1));
+}
+
+TEST_F(Pair, AResourceThatIsNotMappedIsRefused)
+{
+	instead = npu_a.alloc(64);
+	npu_a.ops()->db_mmap = do_not_map;
+	npu_a.ops()->db_unmap = nothing_to_unmap;
+	ibv_cq_init_attr_extend cq_attr = {};
+	cq_attr.attr.cqe = 64;
+	cq_attr.type = QUEUE_BUF_DMA_MODE_INDEP_UB;
+	cq_attr.ops = npu_a.ops();
+	ibv_cq_extend *cq = ibv_create_cq_extend(nic_a.extend(), &cq_attr);
+	ASSERT_TRUE(cq) << detail();
+	ibv_qp_init_attr_extend attr = {};
+	attr.pd = nic_a.pd();
+	attr.attr.send_cq = attr.attr.recv_cq = cq->cq;
+	attr.attr.qp_type = IBV_QPT_RC;
+	attr.attr.cap.max_send_wr = 64;
+	attr.type = QUEUE_BUF_DMA_MODE_INDEP_UB;
+	attr.ops = npu_a.ops();
+	EXPECT_EQ(ibv_create_qp_extend(nic_a.extend(), &attr), nullptr);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(ibv_destroy_cq_extend(nic_a.extend(), cq), 0);
+}
+
 TEST_F(Pair, QueuesOfOneNpuAndNicCanBeConnectedToEachOther)
 {
 	TestQueue x(npu_a, nic_a), y(npu_a, nic_a);
