@@ -25,7 +25,7 @@ struct nda_queue;
 
 /* How the NIC reaches the queues in NPU memory. */
 enum nda_dma_mode {
-	NDA_DMA_AUTO = 0,        /* what the NIC's format wants; hns1825: INDEP_UB */
+	NDA_DMA_AUTO = 0,        /* what the NIC's format wants: hns1825: INDEP_UB */
 	NDA_DMA_PCIE = 1,        /* QUEUE_BUF_DMA_MODE_DEFAULT */
 	NDA_DMA_INDEPENDENT = 2, /* QUEUE_BUF_DMA_MODE_INDEP_UB */
 };
@@ -47,16 +47,30 @@ enum nda_channel_attr_mask {
  * @dma_mode: enum nda_dma_mode
  * @device_timeout_us: deadline of device calls that wait; 0 means 10 s. Of a group; a
  *   channel on its own does not use it
- * @gid_index: 0..127, where named; else index 1 if it holds a GID that is not link-local,
- * as all public users of the 1825 have it, or the first that does
- * @traffic_class: 0..255, where named; else 132
- * @service_level: 0..7, where named; else 4
+ * @gid_index: 0..255, where named
+ * @traffic_class: 0..255, where named; else HCCL_RDMA_TC (0..255, a multiple of 4), or 132
+ * @service_level: 0..7, where named; else HCCL_RDMA_SL (0..7), or 4
  * @timeout: of an acknowledgement, 0..31, where named: 4.096 us * 2^timeout, 0 is none;
- * else 20
- * @retry_count: 0..7, where named; else 7
+ * else HCCL_RDMA_TIMEOUT (0..31), or 20
+ * @retry_count: 0..7, where named; else HCCL_RDMA_RETRY_CNT (1..7), or 7
  * @reserved: must be 0
+ * @gid_address: "10.9.9.1" or "fd77::1": the GID of that address; NULL: none. Not together
+ *   with a gid_index. Read during the call
+ * @roce_version: 1 or 2: of the GID; 0 means 2, or with a gid_index what is there
+ * @hop_limit: 1..255; 0 means 64
+ * @udp_source_port: 1..65535; 0 leaves it to the NIC's driver
+ * @path_mtu_bytes: most that the path may use, a power of two 256..4096; 0 means what the
+ *   port can
  *
- * Ranges and defaults are those of the public communication library.
+ * Where neither gid_index nor gid_address is given, the GID is, of those of the RoCE
+ * version: that at index 1 with the 1825, as all its public users have it; then the first
+ * that stands for an IPv4 address; then the first of IPv6; in this order without the
+ * link-local ones, which come last.
+ *
+ * Ranges and defaults are those of the public communication library, whose environment
+ * variables count where the caller leaves the default; a value that is out of range is an
+ * error, an empty one is none. They are not read in a program that runs with more privilege
+ * than its caller.
  */
 struct nda_channel_attr {
 	uint64_t comp_mask;
@@ -70,6 +84,11 @@ struct nda_channel_attr {
 	uint32_t timeout;
 	uint32_t retry_count;
 	uint32_t reserved;
+	const char *gid_address;
+	uint32_t roce_version;
+	uint32_t hop_limit;
+	uint32_t udp_source_port;
+	uint32_t path_mtu_bytes;
 };
 
 /* What the two sides exchange; fixed size, opaque, versioned, no secrets. */
@@ -82,9 +101,11 @@ struct nda_channel_attr {
  * @attr_size: sizeof(*attr)
  *
  * Returns the channel, to be destroyed by nda_channel_destroy, or NULL with errno
- *   EINVAL         an argument
+ *   EINVAL         an argument, or one of the environment variables
  *   ENETDOWN       the NIC's port is down
- *   EADDRNOTAVAIL  the NIC has no GID to use
+ *   EADDRNOTAVAIL  the NIC has no GID to use, or none as asked for; the text lists those
+ *                  that it has
+ *   EOPNOTSUPP     the NIC does not work with this kind of NPU
  *   ENOMEM         no memory, or none in the NPU
  *   other          of the extension driver
  */
@@ -104,8 +125,9 @@ int nda_channel_export(
  * nda_channel_connect - connects to the channel that @desc was exported from
  * @desc: of the peer's channel; of the own one to connect it to itself
  *
- * Does not wait for the peer. Both sides use the smaller of the two ports' MTUs. Before a
- * kernel posts, the other side must have connected, too.
+ * Does not wait for the peer. Both sides use the smaller of the two ports' MTUs, and of
+ * what path_mtu_bytes allows. Before a kernel posts, the other side must have connected,
+ * too.
  *
  * Returns 0, or
  *   -EINVAL           NULL, or the peer's queue format differs
@@ -114,6 +136,8 @@ int nda_channel_export(
  *   -EPROTO           @desc is no descriptor, or damaged
  *   -EPROTONOSUPPORT  @desc is of another version
  *   -ENETDOWN         the port is down
+ *   -EOPNOTSUPP       the NIC's driver cannot set udp_source_port; the channel is connected
+ *                     all the same
  *   other             of the NIC; the text names both GIDs. The channel has failed
  */
 int nda_channel_connect(

@@ -20,8 +20,8 @@ struct nda_npu;
  * struct nda_nic_attr - how a NIC is opened
  * @comp_mask: must be 0
  * @inject: soft: faults to inject, "remote-access-error:1000,delay-us:50"; NULL means none.
- *   Read during the call
- * @mtu_bytes: soft: active MTU, a power of two 256..4096; 0 means 4096
+ *   Read during the call; NULL for other NICs
+ * @mtu_bytes: soft: active MTU, a power of two 256..4096; 0 means 4096; 0 for other NICs
  * @reserved: must be 0
  */
 struct nda_nic_attr {
@@ -33,7 +33,7 @@ struct nda_nic_attr {
 
 /**
  * struct nda_nic_info - what a NIC is and can do
- * @name: as opened, "soft:hns1825"
+ * @name: as opened, "soft:hns1825" or "rxe0:1"
  * @format: of its queues, enum nda_format of nda/table.h
  * @port_active: 1 if its port is up
  * @active_mtu_bytes: of its port
@@ -51,19 +51,25 @@ struct nda_nic_info {
 
 /**
  * nda_nic_open - opens a NIC and its extension driver
- * @name: "soft:hns1825": one more software NIC with each call
+ * @name: "soft:hns1825": one more software NIC with each call. Else an RDMA device by the
+ *   name that the kernel has for it now ("rxe0", "mlx5_0"), with a port where it is not 1
+ *   ("mlx5_0:2")
  * @attr: may be NULL
  * @attr_size: sizeof(*attr)
  *
- * May load drivers, hence block as long as the dynamic loader does.
+ * May load drivers, hence block as long as the dynamic loader does. A device's extension
+ * driver is one that is configured for it (ibv_extend.h), or else the one that comes with
+ * this library.
  *
  * Returns the NIC, to be closed by nda_nic_close, or NULL with errno
  *   EINVAL           an argument
- *   ENODEV           no such NIC, libnda_soft.so cannot be loaded, or no extension driver
- *                    serves it; nda_error_detail() then says what the search for one met
- *   EOPNOTSUPP       its driver cannot place queues in NPU memory
+ *   ENODEV           no such NIC (the text lists those that there are), libnda_soft.so
+ *                    cannot be loaded, or no extension driver serves it;
+ *                    nda_error_detail() then says what the search for one met
+ *   EOPNOTSUPP       the queue format of its verbs driver is not known, its extension
+ *                    driver cannot place queues in NPU memory, or it is no RoCE device
  *   EPROTONOSUPPORT  libnda_soft.so is of another version
- *   other            of the extension driver
+ *   other            of libibverbs or the extension driver
  */
 struct nda_nic *nda_nic_open(
 	const char *name, const struct nda_nic_attr *attr, size_t attr_size) NDA_NOEXCEPT;
@@ -112,10 +118,11 @@ enum nda_access {
  * The memory must stay allocated until the region is deregistered.
  *
  * Returns the region, to be released by nda_mr_deregister, or NULL with errno
- *   EINVAL  an argument
- *   EFAULT  the range is not memory of @npu
- *   ERANGE  the NIC gave a key that its queue format cannot carry
- *   other   of the NIC
+ *   EINVAL      an argument
+ *   EFAULT      the range is not memory of @npu
+ *   EOPNOTSUPP  the NIC cannot reach the memory of this kind of NPU
+ *   ERANGE      the NIC gave a key that its queue format cannot carry
+ *   other       of the NIC
  */
 struct nda_mr *nda_mr_register(struct nda_nic *nic, struct nda_npu *npu, uint64_t addr,
 	uint64_t size_bytes, uint32_t access) NDA_NOEXCEPT;

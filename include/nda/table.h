@@ -23,6 +23,7 @@
 enum nda_format {
 	NDA_FORMAT_NONE = 0,
 	NDA_FORMAT_HNS1825 = 1,
+	NDA_FORMAT_RXE = 2,
 };
 
 struct nda_table {

@@ -56,12 +56,16 @@ NDA_API int nda_nic_gid(nda_nic *nic, uint32_t index, uint8_t gid[16]) noexcept
 		if (!rc && index >= info.gid_count)
 			rc = fail(-EINVAL, "nic %s: GID index %u: it has %u", info.name,
 				index, info.gid_count);
-		ibv_gid found = {};
+		std::vector<GidEntry> entries;
 		if (!rc)
-			rc = (*object)->query_gid(index, found);
-		if (!rc)
-			memcpy(gid, found.raw, sizeof(found.raw));
-		return rc;
+			rc = (*object)->query_gids(entries);
+		if (rc)
+			return rc;
+		memset(gid, 0, sizeof(ibv_gid));
+		for (const GidEntry &entry : entries)
+			if (entry.index == index)
+				memcpy(gid, entry.gid.raw, sizeof(entry.gid.raw));
+		return 0;
 	});
 }
 

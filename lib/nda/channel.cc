@@ -2,22 +2,17 @@
 #include "lib/nda/channel.h"
 
 #include <algorithm>
-#include <arpa/inet.h>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <sys/random.h>
 
-#include <nda/aiv/hns1825_state.h>
-
-#include "lib/nda/attr.h"
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
+#include "lib/nda/queue_format.h"
 
 namespace nda {
 namespace {
-
-namespace hns1825 = aiv::hns1825;
 
 constexpr uint32_t desc_magic = 0x4341444e; // "NDAC" in memory
 constexpr uint16_t desc_version = 1;
@@ -53,31 +48,11 @@ ibv_mtu mtu_enum(uint32_t bytes)
 	return static_cast<ibv_mtu>(log2_of(bytes) - 7);
 }
 
-struct GidText {
-	explicit GidText(const ibv_gid &gid)
-	{
-		inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
-	}
-	char text[INET6_ADDRSTRLEN];
-};
-
-int check_field(const char *name, uint32_t value, uint32_t low, uint32_t high)
+queue_buf_dma_mode dma_mode(nda_format format, uint32_t asked)
 {
-	if (value >= low && value <= high)
-		return 0;
-	return fail(-EINVAL, "channel: %s %u is not in %u..%u", name, value, low, high);
-}
-
-// A field that counts only where comp_mask names it.
-int read_byte(uint8_t &out, const nda_channel_attr &a, uint64_t bit, const char *name,
-	uint32_t value, uint32_t high)
-{
-	if (!(a.comp_mask & bit))
-		return 0;
-	const int rc = check_field(name, value, 0, high);
-	if (!rc)
-		out = static_cast<uint8_t>(value);
-	return rc;
+	const bool independent = asked == NDA_DMA_INDEPENDENT ||
+		(asked == NDA_DMA_AUTO && format == NDA_FORMAT_HNS1825);
+	return independent ? QUEUE_BUF_DMA_MODE_INDEP_UB : QUEUE_BUF_DMA_MODE_DEFAULT;
 }
 
 int check_desc(const Desc &d, nda_format format)
@@ -108,51 +83,6 @@ int check_desc(const Desc &d, nda_format format)
 
 } // namespace
 
-int read_channel_attr(ChannelConfig &out, const nda_channel_attr *attr, size_t size)
-{
-	constexpr uint64_t known = NDA_CHANNEL_GID_INDEX | NDA_CHANNEL_TRAFFIC_CLASS |
-		NDA_CHANNEL_SERVICE_LEVEL | NDA_CHANNEL_TIMEOUT | NDA_CHANNEL_RETRY_COUNT;
-	nda_channel_attr a;
-	int rc = read_attr(a, attr, size, known, "channel");
-	if (rc)
-		return rc;
-	if (a.reserved)
-		return fail(-EINVAL, "channel: reserved is not 0");
-	ChannelConfig c;
-	if (a.sq_depth)
-		c.sq_depth = a.sq_depth;
-	if (a.signal_every)
-		c.signal_every = a.signal_every;
-	if (a.device_timeout_us)
-		c.device_timeout_us = a.device_timeout_us;
-	c.dma_mode = a.dma_mode;
-	c.gid_index_given = (a.comp_mask & NDA_CHANNEL_GID_INDEX) != 0;
-	c.gid_index = c.gid_index_given ? a.gid_index : 0;
-	rc = check_field("sq_depth", c.sq_depth, 64, 32768);
-	if (!rc && !power_of_two(c.sq_depth))
-		rc = fail(-EINVAL, "channel: sq_depth %u is no power of two", c.sq_depth);
-	if (!rc)
-		rc = check_field("signal_every", c.signal_every, 1, c.sq_depth / 2);
-	if (!rc)
-		rc = check_field("dma_mode", c.dma_mode, NDA_DMA_AUTO, NDA_DMA_INDEPENDENT);
-	if (!rc)
-		rc = check_field("gid_index", c.gid_index, 0, 127);
-	if (!rc)
-		rc = read_byte(c.traffic_class, a, NDA_CHANNEL_TRAFFIC_CLASS,
-			"traffic_class", a.traffic_class, 255);
-	if (!rc)
-		rc = read_byte(c.service_level, a, NDA_CHANNEL_SERVICE_LEVEL,
-			"service_level", a.service_level, 7);
-	if (!rc)
-		rc = read_byte(c.timeout, a, NDA_CHANNEL_TIMEOUT, "timeout", a.timeout, 31);
-	if (!rc)
-		rc = read_byte(c.retry_count, a, NDA_CHANNEL_RETRY_COUNT, "retry_count",
-			a.retry_count, 7);
-	if (!rc)
-		out = c;
-	return rc;
-}
-
 int Channel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 	const ChannelConfig &config, std::shared_ptr<Channel> &out)
 {
@@ -167,32 +97,44 @@ int Channel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 
 int Channel::init()
 {
-	const int rc = query_identity();
+	int rc = nic_->check_npu(*npu_);
+	if (!rc)
+		rc = query_identity();
 	return rc ? rc : create_queues();
 }
 
-int Channel::query_identity()
+// Takes the port's MTU as far as the caller allows it.
+int Channel::check_port(const ibv_port_attr &port)
 {
 	const char *name = nic_->name().c_str();
-	ibv_port_attr port = {};
-	int rc = nic_->query_port(port);
+	const int rc = nic_->check_port(port);
 	if (rc)
 		return rc;
-	if (port.state != IBV_PORT_ACTIVE)
-		return fail(-ENETDOWN, "nic %s: port is down", name);
 	if (port.active_mtu < IBV_MTU_256 || port.active_mtu > IBV_MTU_4096)
 		return fail(
 			-EPROTO, "nic %s: port reports MTU code %d", name, port.active_mtu);
 	mtu_bytes_ = 128u << port.active_mtu;
-	if (config_.gid_index_given)
-		gid_index_ = config_.gid_index;
-	else
-		rc = nic_->default_gid(gid_index_);
-	if (!rc && gid_index_ >= static_cast<uint32_t>(port.gid_tbl_len))
-		rc = fail(-EINVAL, "nic %s: gid_index %u: it has %d GIDs", name, gid_index_,
-			port.gid_tbl_len);
+	if (config_.path_mtu_bytes)
+		mtu_bytes_ = std::min(mtu_bytes_, config_.path_mtu_bytes);
+	if (config_.gid.by_index &&
+		config_.gid.index >= static_cast<uint32_t>(port.gid_tbl_len))
+		return fail(-EINVAL, "nic %s: gid_index %u: it has %d GIDs", name,
+			config_.gid.index, port.gid_tbl_len);
+	return 0;
+}
+
+int Channel::query_identity()
+{
+	ibv_port_attr port = {};
+	int rc = nic_->query_port(port);
 	if (!rc)
-		rc = nic_->query_gid(gid_index_, gid_);
+		rc = check_port(port);
+	if (rc)
+		return rc;
+	GidEntry gid;
+	rc = nic_->choose_gid(config_.gid, gid);
+	gid_index_ = gid.index;
+	gid_ = gid.gid;
 	ibv_device_attr device = {};
 	if (!rc)
 		rc = nic_->query_device(device);
@@ -211,9 +153,7 @@ int Channel::query_identity()
 // the SQ. Nothing is ever received, but some drivers refuse an empty RQ.
 int Channel::create_queues()
 {
-	const queue_buf_dma_mode mode = config_.dma_mode == NDA_DMA_PCIE
-		? QUEUE_BUF_DMA_MODE_DEFAULT
-		: QUEUE_BUF_DMA_MODE_INDEP_UB;
+	const queue_buf_dma_mode mode = dma_mode(nic_->format(), config_.dma_mode);
 	ibv_cq_init_attr_extend cq = {};
 	cq.attr.cqe = config_.sq_depth;
 	cq.type = mode;
@@ -263,7 +203,7 @@ int Channel::to_init()
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_INIT;
-	attr.port_num = nic_port;
+	attr.port_num = nic_->port();
 	attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 	const int rc = nic_->modify_qp(qp_->qp, attr,
@@ -284,10 +224,10 @@ int Channel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &rem
 	attr.ah_attr.is_global = 1; // RoCE has no other addresses
 	attr.ah_attr.grh.dgid = remote_gid;
 	attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
-	attr.ah_attr.grh.hop_limit = 64;
+	attr.ah_attr.grh.hop_limit = config_.hop_limit;
 	attr.ah_attr.grh.traffic_class = config_.traffic_class;
 	attr.ah_attr.sl = config_.service_level;
-	attr.ah_attr.port_num = nic_port;
+	attr.ah_attr.port_num = nic_->port();
 	const int rc = nic_->modify_qp(qp_->qp, attr,
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
@@ -333,8 +273,8 @@ int Channel::fail_step(int code, const char *step, const ibv_gid &remote_gid)
 	const bool down = nic_->query_port(port) == 0 && port.state != IBV_PORT_ACTIVE;
 	return fail(down ? -ENETDOWN : code,
 		"QP %u to %s: %s%s (from GID %s to GID %s, MTU %u)", qpn(), step,
-		down ? "port is down: " : "", cause, GidText(gid_).text,
-		GidText(remote_gid).text, mtu_bytes_);
+		down ? "port is down: " : "", cause, address_text(gid_).c_str(),
+		address_text(remote_gid).c_str(), mtu_bytes_);
 }
 
 Channel::~Channel()
@@ -386,8 +326,27 @@ int Channel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 		return fail_in(rc, "connect");
 	state_ = State::connected;
 	NDA_LOG(LogLevel::debug, "QP %u is connected: QP %u of GID %s, from GID %s, MTU %u",
-		qpn(), d.qpn, GidText(remote_gid).text, GidText(gid_).text, mtu_bytes_);
-	return 0;
+		qpn(), d.qpn, address_text(remote_gid).c_str(), address_text(gid_).c_str(),
+		mtu_bytes_);
+	return set_udp_source_port();
+}
+
+// A driver that cannot does not touch the queue pair, so the channel stays of use.
+int Channel::set_udp_source_port()
+{
+	if (!config_.udp_source_port)
+		return 0;
+	ibv_qp_attr_extend attr = {};
+	attr.qp = qp_->qp;
+	attr.udp_src_port = config_.udp_source_port;
+	const int rc = ibv_modify_qp_extend(
+		nic_->extend(), &attr, IBV_QP_ATTR_EXTEND_UDP_SRC_PORT);
+	if (!rc)
+		return 0;
+	return fail_errno(rc < 0 ? rc : -rc,
+		"channel: nic %s: its extension driver cannot set UDP source port %u of QP "
+		"%u, which is connected without",
+		nic_->name().c_str(), config_.udp_source_port, qpn());
 }
 
 uint8_t Channel::mtu_shift() const
@@ -400,44 +359,25 @@ int Channel::describe(
 {
 	if (state_ != State::connected)
 		return fail(-ENOTCONN, "channel: describe: QP %u is not connected", qpn());
-	const queue_info &sq = qp_->sq_info;
-	const queue_info &cq = cq_->cq_info;
-	hw::hns1825::doorbell_params params;
-	params.cos = qp_->vendor_priv_info.vendor1.db_cos & 7;
-	params.mtu_shift = mtu_shift();
-	params.sgid_index = static_cast<uint8_t>(gid_index_);
+	QueueSource source = {};
+	source.qp = qp_;
+	source.cq = cq_;
+	source.mtu_shift = mtu_shift();
+	source.sgid_index = static_cast<uint8_t>(gid_index_);
+	source.signal_every = config_.signal_every;
+	source.remote_delta = remote_delta;
+	source.lkey = lkey;
+	source.rkey = rkey;
 	nda_queue q = {};
-	q.remote_delta = remote_delta;
-	hw::hns1825::key_words(rkey, lkey, q.key_words);
-	q.sq_record = sq.dbr_pi_va.iov_base;
-	q.sq_doorbell = sq.db_hw_va.iov_base;
-	q.sq_base = sq.qbuf.base;
-	q.cq_base = cq.qbuf.base;
-	q.cq_record = cq.dbr_ci_va.iov_base;
-	q.doorbell_template = hw::hns1825::doorbell_template(qpn(), params);
-	q.qpn = qpn();
-	q.cqn = static_cast<uint32_t>(cq_->resv[0]);
-	q.rkey = rkey;
-	q.lkey = lkey;
-	q.signal_every = config_.signal_every;
-	q.sq_depth = sq.qbuf.entry_cnt;
-	q.cq_depth = hw::hns1825::cq_ring(cq.qbuf.entry_cnt);
-	q.cqe_stride =
-		cq.qbuf.entry_size ? cq.qbuf.entry_size : hw::hns1825::default_cqe_stride;
-	q.valid = 1;
-	// The scratch words are the caller's to fill in; they do not count here.
-	nda_queue complete = q;
-	complete.scratch_local = complete.scratch_remote = 8;
-	if (!hns1825::queue_usable(complete) || !q.sq_record || !q.sq_doorbell ||
-		!q.sq_base || !q.cq_base || !q.cq_record)
+	if (!describe_queue(nic_->format(), source, q))
 		return fail(-EPROTO,
 			"channel: describe: the extension driver of nic %s gave QP %u "
 			"queues that "
 			"cannot be used: SQ of %u at 0x%llx, CQ of %u * %u at 0x%llx",
 			nic_->name().c_str(), qpn(), q.sq_depth,
-			static_cast<unsigned long long>(q.sq_base), cq.qbuf.entry_cnt,
-			q.cqe_stride, static_cast<unsigned long long>(q.cq_base));
-	q.state = hns1825::derive_state(q, 0, 0, 0);
+			static_cast<unsigned long long>(q.sq_base),
+			cq_->cq_info.qbuf.entry_cnt, q.cqe_stride,
+			static_cast<unsigned long long>(q.cq_base));
 	queue = q;
 	return 0;
 }

@@ -7,26 +7,11 @@
 #include <nda/channel.h>
 #include <nda/table.h>
 
+#include "lib/nda/channel_config.h"
 #include "lib/nda/nic.h"
 #include "lib/nda/npu.h"
 
 namespace nda {
-
-// A channel's attributes, checked, with the defaults filled in.
-struct ChannelConfig {
-	uint32_t sq_depth = 1024;
-	uint32_t signal_every = 1;
-	uint32_t dma_mode = NDA_DMA_AUTO;
-	uint32_t device_timeout_us = 10 * 1000 * 1000;
-	bool gid_index_given = false; // else the NIC's default
-	uint32_t gid_index = 0;
-	uint8_t traffic_class = 132;
-	uint8_t service_level = 4;
-	uint8_t timeout = 20;
-	uint8_t retry_count = 7;
-};
-
-int read_channel_attr(ChannelConfig &out, const nda_channel_attr *attr, size_t size);
 
 // A queue pair and its completion queue in NPU memory.
 class Channel {
@@ -61,6 +46,7 @@ private:
 		: nic_(std::move(nic)), npu_(std::move(npu)), config_(config)
 	{}
 	int init();
+	int check_port(const ibv_port_attr &port);
 	int query_identity();
 	int create_queues();
 	void explain_failure(int code, const char *object);
@@ -68,6 +54,7 @@ private:
 	int to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
 		uint8_t rd_atomic);
 	int to_rts(uint8_t rd_atomic);
+	int set_udp_source_port();
 	int fail_step(int code, const char *step, const ibv_gid &remote_gid);
 
 	const std::shared_ptr<Nic> nic_;

@@ -384,6 +384,11 @@ int Group::view_lend(uint32_t core, uint64_t &addr)
 		return rc;
 	if (views_[core])
 		return fail(-EALREADY, "group: view: the queues of core %u are lent", core);
+	if (nics_[0]->format() != NDA_FORMAT_HNS1825)
+		return fail(-EOPNOTSUPP,
+			"group: view: its kernels know the 1825's queue format only, nic "
+			"%s has another",
+			nics_[0]->name().c_str());
 	// Its kernels use one lkey for whatever is theirs.
 	if (shape_.n_nics != 1)
 		return fail(-EOPNOTSUPP,

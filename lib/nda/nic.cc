@@ -8,7 +8,9 @@
 #include "lib/nda/attr.h"
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
+#include "lib/nda/search.h"
 #include "lib/nda/soft_nic.h"
+#include "lib/nda/verbs_nic.h"
 
 namespace nda {
 namespace {
@@ -22,17 +24,6 @@ int check_attr(const nda_nic_attr &a, const char *name)
 		return fail(-EINVAL, "nic %s: mtu_bytes %u is no power of two in 256..4096",
 			name, mtu);
 	return 0;
-}
-
-bool link_local(const ibv_gid &gid)
-{
-	return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
-}
-
-bool empty(const ibv_gid &gid)
-{
-	static const ibv_gid zero = {};
-	return memcmp(gid.raw, zero.raw, sizeof(gid.raw)) == 0;
 }
 
 int to_verbs(uint32_t access)
@@ -65,10 +56,9 @@ int Nic::open(const char *name, const nda_nic_attr *attr, size_t attr_size,
 		rc = check_attr(a, name);
 	if (rc)
 		return rc;
-	if (strncmp(name, "soft:", 5) != 0)
-		return fail(-ENODEV,
-			"nic %s: unknown kind of NIC; known is \"soft:hns1825\"", name);
-	return SoftNic::open(name + 5, a, out);
+	if (strncmp(name, "soft:", 5) == 0)
+		return SoftNic::open(name + 5, a, out);
+	return VerbsNic::open(name, a, out);
 }
 
 int Nic::info(nda_nic_info &out)
@@ -87,29 +77,44 @@ int Nic::info(nda_nic_info &out)
 	return 0;
 }
 
-// Index 1 is what every public user of the 1825 puts into its doorbell. Where it is
-// unusable, the first that is no left-over link-local one.
-int Nic::default_gid(uint32_t &index)
+// Index 1 is what every public user of the 1825 puts into its doorbell.
+int Nic::choose_gid(const GidChoice &choice, GidEntry &out)
 {
-	ibv_port_attr port = {};
-	const int rc = query_port(port);
-	if (rc)
-		return rc;
-	bool found = false;
-	uint32_t best = 0;
-	for (uint32_t i = 0; i < static_cast<uint32_t>(port.gid_tbl_len); i++) {
-		ibv_gid gid = {};
-		if (query_gid(i, gid) != 0 || empty(gid) || link_local(gid))
-			continue;
-		if (!found || i == 1)
-			best = i;
-		found = true;
+	std::vector<GidEntry> entries;
+	const int rc = query_gids(entries);
+	return rc ? rc
+		  : nda::choose_gid(name_.c_str(), entries, choice,
+			    format_ == NDA_FORMAT_HNS1825 ? 1 : no_preferred_gid, out);
+}
+
+int Nic::check_port(const ibv_port_attr &port) const
+{
+	if (port.state == IBV_PORT_ACTIVE)
+		return 0;
+	return fail(-ENETDOWN, "nic %s: port is down%s", name_.c_str(),
+		net_device_text().c_str());
+}
+
+int Nic::open_extend(ibv_context *context)
+{
+	errno = 0;
+	extend_ = ibv_open_extend(context);
+	if (!extend_) {
+		const int rc = errno ? -errno : -ENODEV;
+		const std::string problems = search_problems();
+		return fail(rc, "nic %s: no extension driver for it: %s%s%s", name_.c_str(),
+			errno_text(rc), problems.empty() ? "" : "; ", problems.c_str());
 	}
-	if (!found)
-		return fail(-EADDRNOTAVAIL,
-			"nic %s: no GID among %d that is not link-local", name_.c_str(),
-			port.gid_tbl_len);
-	index = best;
+	ibv_device_attr_extend caps = {};
+	const int rc = ibv_query_device_extend(extend_, &caps);
+	if (rc)
+		return fail(rc < 0 ? rc : -rc, "nic %s: query its extension driver: %s",
+			name_.c_str(), *driver_detail() ? driver_detail() : errno_text(rc));
+	if (!(caps.ext_cap & IBV_EXTEND_DEV_NDA))
+		return fail(-EOPNOTSUPP,
+			"nic %s: its extension driver cannot place queues in NPU "
+			"memory (capabilities 0x%x)",
+			name_.c_str(), caps.ext_cap);
 	return 0;
 }
 
@@ -129,8 +134,11 @@ int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
 	if (!npu->contains(addr, size))
 		return fail(
 			-EFAULT, "mr: 0x%llx, %llu bytes is not memory of the NPU", a, s);
+	int rc = nic->check_npu(*npu);
+	if (rc)
+		return rc;
 	std::shared_ptr<Mr> mr(new Mr(nic, npu));
-	const int rc = nic->register_memory(addr, size, to_verbs(access), mr->mr_);
+	rc = nic->register_memory(addr, size, to_verbs(access), mr->mr_);
 	if (rc)
 		return rc;
 	if (nic->format() == NDA_FORMAT_HNS1825 && !hw::hns1825::lkey_fits(mr->lkey()))

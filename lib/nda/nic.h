@@ -5,16 +5,16 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <ibv_extend.h>
 #include <nda/nic.h>
 #include <nda/table.h>
 
+#include "lib/nda/gid.h"
 #include "lib/nda/npu.h"
 
 namespace nda {
-
-constexpr uint8_t nic_port = 1;
 
 // What libnda needs of a NIC beside its queues, which come through ibv_extend. Any thread
 // may use it. Functions return 0 or a negative errno, with the detail set.
@@ -28,14 +28,16 @@ public:
 	Nic(const Nic &) = delete;
 	Nic &operator=(const Nic &) = delete;
 
-	const std::string &name() const { return name_; } // "soft:hns1825"
+	const std::string &name() const { return name_; } // "soft:hns1825", "rxe0"
 	nda_format format() const { return format_; }
+	uint8_t port() const { return port_; }
 	ibv_context_extend *extend() const { return extend_; }
 	ibv_pd *pd() const { return pd_; }
 
 	virtual int query_device(ibv_device_attr &attr) = 0;
 	virtual int query_port(ibv_port_attr &attr) = 0;
-	virtual int query_gid(uint32_t index, ibv_gid &gid) = 0;
+	// The port's GIDs in the order of their indices, without the empty entries.
+	virtual int query_gids(std::vector<GidEntry> &entries) = 0;
 	virtual int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) = 0;
 	// access: enum ibv_access_flags.
 	virtual int register_memory(
@@ -45,17 +47,27 @@ public:
 	virtual int join_session(const uint8_t *session) = 0;
 	// What the extension driver has to say of its last failure in this thread, or "".
 	virtual const char *driver_detail() const = 0;
+	// -EOPNOTSUPP, with the reason, if this NIC cannot reach that NPU's memory, or its
+	// queues cannot be driven from there.
+	virtual int check_npu(const Npu &npu) const = 0;
+	// " (net device eth0)" for error texts, or "".
+	virtual std::string net_device_text() const = 0;
 
 	int info(nda_nic_info &out);
-	// The index of the GID that is used where the caller names none.
-	int default_gid(uint32_t &index);
+	int choose_gid(const GidChoice &choice, GidEntry &out);
+	// -ENETDOWN unless the port is up.
+	int check_port(const ibv_port_attr &port) const;
 
 protected:
-	Nic(std::string name, nda_format format) : name_(std::move(name)), format_(format)
+	Nic(std::string name, nda_format format, uint8_t port = 1)
+		: name_(std::move(name)), format_(format), port_(port)
 	{}
+	// Opens the extension context over a context of the NIC's.
+	int open_extend(ibv_context *context);
 
 	const std::string name_;
 	const nda_format format_;
+	const uint8_t port_;
 	ibv_context_extend *extend_ = nullptr;
 	ibv_pd *pd_ = nullptr;
 };

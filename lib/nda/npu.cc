@@ -111,7 +111,7 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 	if (!npu)
 		return fail_soft(*api, -errno, "npu soft: open, memory of %llu bytes",
 			hex(soft.memory_bytes));
-	Npu *object = new (std::nothrow) Npu(*api, npu);
+	Npu *object = new (std::nothrow) Npu(*api, npu, soft.strict != 0);
 	if (!object) {
 		api->npu_close(npu);
 		return fail(-ENOMEM, "npu soft: out of memory");

@@ -39,12 +39,16 @@ public:
 	bool busy();
 	bool contains(uint64_t addr, uint64_t size) const;
 	ibv_extend_ops *ops() const { return ops_; }
+	// An NPU address is that of the host for the same memory.
+	bool shares_host_addresses() const { return !strict_; }
 
 private:
 	template <size_t slot>
 	friend struct Trampolines;
 
-	Npu(const SoftApi &api, nda_soft_npu *npu) : api_(api), npu_(npu) {}
+	Npu(const SoftApi &api, nda_soft_npu *npu, bool strict)
+		: api_(api), npu_(npu), strict_(strict)
+	{}
 	int take_slot();
 
 	void *ops_alloc(size_t size);
@@ -57,6 +61,7 @@ private:
 
 	const SoftApi &api_;
 	nda_soft_npu *const npu_;
+	const bool strict_;
 	uint32_t slot_ = npus_max;
 	ibv_extend_ops *ops_ = nullptr;
 	std::atomic<bool> end_seen_{false}; // by busy()

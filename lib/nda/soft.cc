@@ -30,26 +30,25 @@ std::string own_directory()
 	return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
 }
 
+} // namespace
+
 // RTLD_NOW: it may not be linked to libibv_extend, and a lazily bound symbol that is
 // missing would end the process. dlopen counts and returns the same handle again, so no
 // lock is needed, and none is held while constructors run.
-void *open_soft(std::string &reasons)
+void *load_beside(const char *file, std::string &reasons)
 {
 	const std::string directory = own_directory();
 	if (!directory.empty()) {
-		void *handle =
-			dlopen((directory + soft_file).c_str(), RTLD_NOW | RTLD_LOCAL);
+		void *handle = dlopen((directory + file).c_str(), RTLD_NOW | RTLD_LOCAL);
 		if (handle)
 			return handle;
 		reasons = dlerror();
 	}
-	void *handle = dlopen(soft_file, RTLD_NOW | RTLD_LOCAL);
+	void *handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
 		reasons += (reasons.empty() ? "" : "; ") + std::string(dlerror());
 	return handle;
 }
-
-} // namespace
 
 int load_soft(const SoftApi *&api)
 {
@@ -62,7 +61,7 @@ int load_soft(const SoftApi *&api)
 		return 0;
 	}
 	std::string reasons;
-	void *handle = open_soft(reasons);
+	void *handle = load_beside(soft_file, reasons);
 	if (!handle)
 		return fail(-ENODEV, "soft: %s", reasons.c_str());
 	found = static_cast<const SoftApi *>(dlsym(handle, NDA_SOFT_API_SYMBOL));

@@ -4,6 +4,8 @@
 #ifndef NDA_LIB_SOFT_H
 #define NDA_LIB_SOFT_H
 
+#include <string>
+
 #include <providers/soft/nda_soft.h>
 
 namespace nda {
@@ -15,6 +17,10 @@ using SoftApi = struct nda_soft_api;
 // loader looks, and checks that it belongs to this version. It stays loaded.
 // 0, or -ENODEV with the loader's words, or -EPROTONOSUPPORT.
 int load_soft(const SoftApi *&api);
+
+// Loads a library from this one's own directory or else from where the dynamic loader
+// looks; nullptr, with the loader's words added to reasons.
+void *load_beside(const char *file, std::string &reasons);
 
 // Sets the detail to "message: " and what the software says of its last failure.
 int fail_soft(const SoftApi &api, int code, const char *format, ...)

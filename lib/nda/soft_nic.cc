@@ -5,7 +5,6 @@
 
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
-#include "lib/nda/search.h"
 
 namespace nda {
 namespace {
@@ -54,29 +53,7 @@ int SoftNic::init(const char *model, const nda_nic_attr &attr)
 	pd_ = api_.alloc_pd(context_);
 	if (!pd_)
 		return fail_soft(api_, -errno, "nic %s: protection domain", name_.c_str());
-	return open_extend();
-}
-
-int SoftNic::open_extend()
-{
-	errno = 0;
-	extend_ = ibv_open_extend(context_);
-	if (!extend_) {
-		const int rc = errno ? -errno : -ENODEV;
-		const std::string problems = search_problems();
-		return fail(rc, "nic %s: no extension driver for it: %s%s%s", name_.c_str(),
-			errno_text(rc), problems.empty() ? "" : "; ", problems.c_str());
-	}
-	ibv_device_attr_extend caps = {};
-	const int rc = ibv_query_device_extend(extend_, &caps);
-	if (rc)
-		return fail_soft(api_, rc < 0 ? rc : -rc, "nic %s: query", name_.c_str());
-	if (!(caps.ext_cap & IBV_EXTEND_DEV_NDA))
-		return fail(-EOPNOTSUPP,
-			"nic %s: its extension driver cannot place queues in NPU "
-			"memory (capabilities 0x%x)",
-			name_.c_str(), caps.ext_cap);
-	return 0;
+	return open_extend(context_);
 }
 
 SoftNic::~SoftNic()
@@ -100,14 +77,25 @@ int SoftNic::query_device(ibv_device_attr &attr)
 
 int SoftNic::query_port(ibv_port_attr &attr)
 {
-	const int rc = api_.query_port(context_, nic_port, &attr);
+	const int rc = api_.query_port(context_, port_, &attr);
 	return rc ? fail_soft(api_, rc, "nic %s: query_port", name_.c_str()) : 0;
 }
 
-int SoftNic::query_gid(uint32_t index, ibv_gid &gid)
+int SoftNic::query_gids(std::vector<GidEntry> &entries)
 {
-	const int rc = api_.query_gid(context_, nic_port, static_cast<int>(index), &gid);
-	return rc ? fail_soft(api_, rc, "nic %s: query_gid %u", name_.c_str(), index) : 0;
+	ibv_port_attr port = {};
+	int rc = query_port(port);
+	for (int i = 0; !rc && i < port.gid_tbl_len; i++) {
+		GidEntry entry;
+		entry.index = static_cast<uint32_t>(i);
+		rc = api_.query_gid(context_, port_, i, &entry.gid);
+		if (rc)
+			return fail_soft(
+				api_, rc, "nic %s: query_gid %d", name_.c_str(), i);
+		if (!empty(entry.gid))
+			entries.push_back(entry);
+	}
+	return rc;
 }
 
 int SoftNic::modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask)

@@ -17,19 +17,20 @@ public:
 
 	int query_device(ibv_device_attr &attr) override;
 	int query_port(ibv_port_attr &attr) override;
-	int query_gid(uint32_t index, ibv_gid &gid) override;
+	int query_gids(std::vector<GidEntry> &entries) override;
 	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
 	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
 	int deregister_memory(ibv_mr *mr) override;
 	int join_session(const uint8_t *session) override;
 	const char *driver_detail() const override { return api_.error_detail(); }
+	int check_npu(const Npu &) const override { return 0; }
+	std::string net_device_text() const override { return {}; }
 
 private:
 	SoftNic(std::string name, nda_format format, const SoftApi &api)
 		: Nic(std::move(name), format), api_(api)
 	{}
 	int init(const char *model, const nda_nic_attr &attr);
-	int open_extend();
 
 	const SoftApi &api_;
 	ibv_context *context_ = nullptr;

@@ -4,7 +4,7 @@
 
 nda_inside := $(LIB_NDA_OBJS) $(LIB_EXTEND_SEARCH)
 # Expanded in the recipes: its commas would part arguments before.
-nda_inside_libs = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib' -ldl
+nda_inside_libs = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib' $(LIB_NDA_LIBS)
 # Those that need the software have it linked in: it is not beside them, and the dynamic loader's
 # own search sees the sanitizer as the one who asks.
 nda_soft_libs = -Wl,--no-as-needed $(SOFT) -Wl,--as-needed $(nda_inside_libs)

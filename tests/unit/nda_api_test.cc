@@ -435,6 +435,17 @@ INSTANTIATE_TEST_SUITE_P(Fields, ChannelAttr,
 				a.comp_mask = NDA_CHANNEL_GID_INDEX;
 				a.gid_index = 100;
 			}},
+		BadChannel{"GidIndexAndAddress",
+			[](auto &a) {
+				a.comp_mask = NDA_CHANNEL_GID_INDEX;
+				a.gid_address = "10.9.9.1";
+			}},
+		BadChannel{"GidAddress", [](auto &a) { a.gid_address = "10.9.9"; }},
+		BadChannel{"RoceVersion", [](auto &a) { a.roce_version = 3; }},
+		BadChannel{"HopLimit", [](auto &a) { a.hop_limit = 256; }},
+		BadChannel{"UdpSourcePort", [](auto &a) { a.udp_source_port = 65536; }},
+		BadChannel{"PathMtuNoPower", [](auto &a) { a.path_mtu_bytes = 1500; }},
+		BadChannel{"PathMtuTooSmall", [](auto &a) { a.path_mtu_bytes = 128; }},
 		BadChannel{"TrafficClass",
 			[](auto &a) {
 				a.comp_mask = NDA_CHANNEL_TRAFFIC_CLASS;

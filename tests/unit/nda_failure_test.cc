@@ -293,11 +293,22 @@ TEST(FailingNic, ThatCannotConnectNamesBothGids)
 	EXPECT_EQ(nda_channel_destroy(channel), 0);
 }
 
-TEST(FailingNic, WithLinkLocalGidsAloneIsRefused)
+TEST(FailingNic, WithLinkLocalGidsAloneUsesThem)
 {
 	FailingSoft soft;
 	Alone alone;
 	FailingSoft::gids = 1; // the first is link-local
+	const bool connected = channel_alone(alone.npu, alone.nic);
+	FailingSoft::gids = -1;
+	ASSERT_TRUE(connected) << nda_error_detail();
+	EXPECT_EQ(FailingSoft::last_rtr.ah_attr.grh.sgid_index, 0);
+}
+
+TEST(FailingNic, WithoutGidsIsRefused)
+{
+	FailingSoft soft;
+	Alone alone;
+	FailingSoft::gids = 0;
 	errno = 0;
 	EXPECT_EQ(nda_channel_create(alone.nic, alone.npu, nullptr, 0), nullptr);
 	FailingSoft::gids = -1;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include "lib/nda/queue_format.h"
+
+#include <nda/aiv/hns1825_state.h>
+
+namespace nda {
+namespace {
+
+namespace hns1825 = aiv::hns1825;
+
+// What is the same in all formats.
+nda_queue common(const QueueSource &s)
+{
+	const queue_info &sq = s.qp->sq_info;
+	const queue_info &cq = s.cq->cq_info;
+	nda_queue q = {};
+	q.remote_delta = s.remote_delta;
+	q.sq_record = sq.dbr_pi_va.iov_base;
+	q.sq_doorbell = sq.db_hw_va.iov_base;
+	q.sq_base = sq.qbuf.base;
+	q.cq_base = cq.qbuf.base;
+	q.cq_record = cq.dbr_ci_va.iov_base;
+	q.qpn = s.qp->qp->qp_num;
+	q.cqn = static_cast<uint32_t>(s.cq->resv[0]);
+	q.rkey = s.rkey;
+	q.lkey = s.lkey;
+	q.signal_every = s.signal_every;
+	q.sq_depth = sq.qbuf.entry_cnt;
+	q.cq_depth = cq.qbuf.entry_cnt;
+	q.cqe_stride = cq.qbuf.entry_size;
+	q.valid = 1;
+	return q;
+}
+
+bool has_addresses(const nda_queue &q)
+{
+	return q.sq_record && q.sq_doorbell && q.sq_base && q.cq_base && q.cq_record;
+}
+
+bool describe_hns1825(const QueueSource &s, nda_queue &queue)
+{
+	namespace format = hw::hns1825;
+	format::doorbell_params params;
+	params.cos = s.qp->vendor_priv_info.vendor1.db_cos & 7;
+	params.mtu_shift = s.mtu_shift;
+	params.sgid_index = s.sgid_index;
+	nda_queue q = common(s);
+	format::key_words(s.rkey, s.lkey, q.key_words);
+	q.doorbell_template = format::doorbell_template(q.qpn, params);
+	q.cq_depth = format::cq_ring(q.cq_depth);
+	if (!q.cqe_stride)
+		q.cqe_stride = format::default_cqe_stride;
+	queue = q;
+	// The scratch words are the caller's to fill in; they do not count here.
+	nda_queue complete = q;
+	complete.scratch_local = complete.scratch_remote = 8;
+	if (!hns1825::queue_usable(complete) || !has_addresses(q))
+		return false;
+	queue.state = hns1825::derive_state(q, 0, 0, 0);
+	return true;
+}
+
+} // namespace
+
+bool describe_queue(nda_format format, const QueueSource &source, nda_queue &queue)
+{
+	switch (format) {
+	case NDA_FORMAT_HNS1825:
+		return describe_hns1825(source, queue);
+	default:
+		return false;
+	}
+}
+
+} // namespace nda

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// NICs of the kernel's RDMA devices, through libibverbs.
+#ifndef NDA_LIB_VERBS_NIC_H
+#define NDA_LIB_VERBS_NIC_H
+
+#include <sys/types.h>
+
+#include "lib/nda/discovery.h"
+#include "lib/nda/nic.h"
+
+namespace nda {
+
+class VerbsNic final : public Nic {
+public:
+	// name: as the kernel has it now, "rxe0", or with a port, "mlx5_0:2".
+	static int open(const std::string &name, const nda_nic_attr &attr,
+		std::shared_ptr<Nic> &out);
+	~VerbsNic() override;
+
+	int query_device(ibv_device_attr &attr) override;
+	int query_port(ibv_port_attr &attr) override;
+	int query_gids(std::vector<GidEntry> &entries) override;
+	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
+	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
+	int deregister_memory(ibv_mr *mr) override;
+	// Peers reach this NIC by its network, and memory by its keys.
+	int join_session(const uint8_t *) override { return 0; }
+	const char *driver_detail() const override { return ""; }
+	int check_npu(const Npu &npu) const override;
+	std::string net_device_text() const override;
+
+private:
+	VerbsNic(std::string name, nda_format format, uint8_t port, RdmaDevice device)
+		: Nic(std::move(name), format, port), device_(std::move(device))
+	{}
+	int init(ibv_device *verbs_device);
+	int open_extension();
+
+	const RdmaDevice device_;
+	ibv_context *context_ = nullptr;
+};
+
+// The functions of libibverbs that are called here, and how devices are found; tests put in
+// their own. Those of libibverbs have its signs.
+struct VerbsApi {
+	int (*devices)(std::vector<RdmaDevice> &out);
+	int (*port)(const RdmaDevice &device, uint32_t port, RdmaPort &out);
+	ibv_device **(*get_device_list)(int *count);
+	void (*free_device_list)(ibv_device **list);
+	int (*get_device_index)(ibv_device *device);
+	ibv_context *(*open_device)(ibv_device *device);
+	int (*close_device)(ibv_context *context);
+	ibv_pd *(*alloc_pd)(ibv_context *context);
+	int (*dealloc_pd)(ibv_pd *pd);
+	int (*query_device)(ibv_context *context, ibv_device_attr *attr);
+	int (*query_port)(ibv_context *context, uint8_t port, ibv_port_attr *attr);
+	ssize_t (*query_gid_table)(
+		ibv_context *context, ibv_gid_entry *entries, size_t max);
+	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int mask);
+	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t size, int access);
+	int (*dereg_mr)(ibv_mr *mr);
+};
+// nullptr restores the real ones.
+void set_verbs_for_test(const VerbsApi *api);
+
+} // namespace nda
+
+#endif
