@@ -45,9 +45,9 @@ struct nda_table {
 /* What the hardware said when a queue went into error. */
 struct nda_queue_error {
 	uint32_t status;    /* enum nda_status */
-	uint8_t raw_status; /* of the format: hns1825: syndrome */
-	uint8_t raw_vendor; /* hns1825: the byte beside it */
-	uint16_t wqe_index; /* the hardware's counter of the failed WQE */
+	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status */
+	uint8_t raw_vendor; /* hns1825: the byte beside it; rxe: low bits of vendor_err */
+	uint16_t wqe_index; /* the hardware's counter of the failed WQE, low bits */
 };
 
 /* nda_queue_state.flags: none is set while the queue takes posts in the usual way. */
@@ -58,9 +58,9 @@ enum nda_queue_flags {
 };
 
 /*
- * The mutable line. Indices are free-running u32. head, tail, cq_ci, signalled, flags and
- * error are the state; the rest follows from them and the immutable lines, so that the
- * usual post has nothing to work out: see nda/aiv/hns1825_state.h.
+ * The mutable line. Indices are free-running u32. head, tail, cq_ci, signalled, rung, flags
+ * and error are the state; the rest follows from them and the immutable lines, so that the
+ * usual post has nothing to work out: see nda/aiv/hns1825_state.h. rxe has no use for it.
  */
 struct nda_queue_state {
 	uint32_t head; /* @0 next WQE to post; compatibility views point here */
@@ -86,11 +86,11 @@ struct nda_queue {
 	/* Immutable, used by every operation. */
 	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
 	uint64_t key_words[2]; /* @8 keys in the format's own order, see nda/hw */
-	uint64_t sq_record;    /* @24 address of the SQ doorbell record */
-	uint64_t sq_doorbell;  /* @32 address of the doorbell register */
-	uint64_t sq_base;      /* @40 */
-	uint64_t cq_base;      /* @48 */
-	uint64_t cq_record;    /* @56 address of the CQ consumer record */
+	uint64_t sq_record; /* @24 address of the SQ doorbell record; rxe: producer index */
+	uint64_t sq_doorbell; /* @32 address of the doorbell register */
+	uint64_t sq_base;     /* @40 */
+	uint64_t cq_base;     /* @48 */
+	uint64_t cq_record;   /* @56 address of the CQ consumer record, or index */
 	/* Immutable, used when something has to be worked out. */
 	uint64_t doorbell_template; /* @64 */
 	uint32_t qpn;               /* @72 */
@@ -101,14 +101,25 @@ struct nda_queue {
 	uint32_t sq_depth;     /* @92 power of two */
 	uint32_t cq_depth;     /* @96 entries of the ring, power of two */
 	uint32_t cqe_stride;   /* @100 bytes */
-	/* For the READ that ends a series without a completion; unused if signal_every
-	 * is 1. */
+	/* 1825: for the READ that ends a series without a completion; unused if
+	 * signal_every is 1. rxe: scratch_local, for the result of an atomic that is waited
+	 * for, or 0. */
 	uint64_t scratch_local;  /* @104 8 bytes of own heap that only this queue uses */
 	uint64_t scratch_remote; /* @112 8 bytes of the peer's heap that may be read */
 	uint32_t valid;          /* @120 0: no such queue (own PE) */
 	uint32_t reserved0;      /* @124 */
 	struct nda_queue_state state; /* @128 */
-	uint8_t reserved[64];         /* @192 */
+	/* Immutable, rxe only. */
+	uint64_t cq_producer;   /* @192 address of the CQ's producer index */
+	uint32_t sq_slot_bytes; /* @200 power of two */
+	uint32_t sq_data_bytes; /* @204 SGEs or inline data that a WQE has room for */
+	uint8_t reserved[48];   /* @208 */
+};
+
+/* A piece of the own heap, where a device call takes several. */
+struct nda_piece {
+	uint64_t addr;
+	uint64_t length; /* bytes */
 };
 
 /* A registered range as device calls take it: local or remote, for one PE's NIC. */

@@ -135,4 +135,24 @@ TEST(AivQueueUsable, WantsPowersOfTwoAndWhatTheFormatCanName)
 	EXPECT_FALSE(aiv::hns1825::queue_usable(q));
 }
 
+TEST(AivDevice, SaysWhichOperationsTheFormatLacks)
+{
+	test::Rig rig(test::RigOptions{});
+	Device device;
+	const nda_piece piece = {8, 8};
+	uint64_t former = 5;
+
+	ASSERT_EQ(device.open(aiv::HostCore(), rig.address(), 0), NDA_OK);
+	EXPECT_EQ(device.put_immediate_nbi(1, 8, 8, 8, 1), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.put_inline_nbi(1, 8, 8, 8), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.put_pieces_nbi(1, 8, &piece, 1), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.get_pieces_nbi(1, 8, &piece, 1), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.fetch_add_nbi(1, 8, 1, 8), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.compare_swap_nbi(1, 8, 1, 2, 8), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.fetch_add(1, 8, 1, &former), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.compare_swap(1, 8, 1, 2, &former), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(former, 5u);
+	EXPECT_EQ(rig.queue(1).state.head, 0u);
+}
+
 } // namespace

@@ -5,6 +5,7 @@
  * see it. freestanding.sh says what the object must not contain.
  */
 #include <nda/aiv/device.h>
+#include <nda/aiv/rxe_queue.h>
 
 namespace {
 
@@ -69,6 +70,46 @@ extern "C" int nda_kernel(uint64_t table, uint32_t pe, uint64_t a, uint64_t b, u
 	status |= hns1825::Queue<BareCore>(device.core(), device.queue_address(pe), 1)
 			  .poll_cq(1);
 	return status;
+}
+
+extern "C" int nda_kernel_rxe(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+	uint64_t n, const nda_region *remote, const nda_region *local,
+	const nda_piece *pieces, uint64_t *former)
+{
+	Device<BareCore, rxe::Engine> device;
+	int status = device.open(BareCore(), table, 0);
+
+	status |= device.put_nbi(pe, a, b, n) | device.get_nbi(pe, a, b, n);
+	status |= device.put_nbi(pe, *remote, 0, *local, 0, n);
+	status |= device.put_immediate_nbi(pe, a, b, n, 1);
+	status |= device.put_inline_nbi(pe, a, b, n);
+	status |= device.put_pieces_nbi(pe, a, pieces, 2);
+	status |= device.get_pieces_nbi(pe, a, pieces, 2);
+	status |= device.fetch_add_nbi(pe, a, 1, b);
+	status |= device.compare_swap_nbi(pe, a, 1, 2, b);
+	status |= device.fetch_add(pe, a, 1, former);
+	status |= device.compare_swap(pe, a, 1, 2, former);
+	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
+	auto batch = device.batch(pe);
+	status |= batch.put_nbi(a, b, n) | batch.get_nbi(a, b, n);
+	status |= batch.put_submit(a, b, n) | batch.get_submit(a, b, n) | batch.submit();
+	return status;
+}
+
+extern "C" int nda_host_side_rxe(nda_queue *q, uint32_t head, uint32_t tail)
+{
+	q->state = rxe::derive_state(head, tail, tail);
+	return rxe::queue_usable(*q);
+}
+
+extern "C" void nda_model_rxe(const uint64_t *in, uint64_t *out)
+{
+	rxe::format::wqe w = rxe::format::decode(in);
+	rxe::format::cqe c = rxe::format::decode_cqe(in);
+
+	rxe::format::encode(w, out);
+	rxe::format::encode(c, out + rxe::format::wqe_words);
+	out[40] = rxe::format::status_of(c.status);
 }
 
 extern "C" int nda_host_side(nda_queue *q, uint32_t head, uint32_t tail)

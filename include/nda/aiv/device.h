@@ -22,10 +22,12 @@
  *open on the PE's queue, a range outside its region, or a key too wide for the format.
  * - NDA_QUEUE_LENT: the queue is lent to a compatibility view.
  * - NDA_TIMEOUT: no credit, or not done, by the table's deadline; not sticky. Of a transfer
- *   of more than 2^31 - 1 bytes the first parts may be on their way.
+ *   of more than one WQE the first may be on their way.
+ * - NDA_NOT_SUPPORTED: the NIC's queue format has no such operation.
  * - Another: the queue's first error completion; sticky, nothing more is posted.
  *
- * Length 0 posts nothing. Longer than 2^31 - 1 bytes is split.
+ * Length 0 posts nothing. Longer than one WQE may be (1825: 2^31 - 1 bytes, rxe: 8 MiB) is
+ * split.
  */
 #ifndef NDA_AIV_DEVICE_H
 #define NDA_AIV_DEVICE_H
@@ -40,8 +42,8 @@
 
 namespace nda::aiv {
 
-/* @Engine: of the NIC's queue format, see nda/aiv/queue.h; nda/aiv/rxe_engine.h has
- * another. */
+/* @Engine: of the NIC's queue format, see nda/aiv/queue.h; nda/aiv/rxe_queue.h has another.
+ */
 template <class Core, class Engine = hns1825::Engine>
 class Batch;
 
@@ -161,6 +163,102 @@ public:
 		uint64_t dst_off, const nda_region &src, uint64_t src_off, uint64_t n)
 	{
 		return post_regions<Engine::op_read>(pe, src, src_off, dst, dst_off, n);
+	}
+
+	/* As put_nbi(), with @immediate for whoever receives at @pe: it consumes a receive
+	 * posted there, and its completion carries the value. Also for @n 0. */
+	NDA_DEV enum nda_status put_immediate_nbi(
+		uint32_t pe, uint64_t dst, uint64_t src, uint64_t n, uint32_t immediate)
+	{
+		if constexpr (Engine::has_immediate) {
+			if (pe >= n_pes_)
+				return NDA_INVALID;
+
+			operation op = heap_operation(
+				Engine::op_write_immediate, queue_address(pe), dst, src, n);
+			op.even_empty = true;
+			op.immediate = immediate;
+			return post_operation(pe, op);
+		} else {
+			return NDA_NOT_SUPPORTED;
+		}
+	}
+
+	/* As put_nbi(), with the bytes read here and now: @src is any own address that this
+	 * core can load from, and may be used again at once. NDA_INVALID if there are more
+	 * than a WQE of this queue has room for (sq_data_bytes). */
+	NDA_DEV enum nda_status put_inline_nbi(
+		uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+	{
+		if constexpr (Engine::has_inline) {
+			if (pe >= n_pes_)
+				return NDA_INVALID;
+
+			operation op = heap_operation(
+				Engine::op_write, queue_address(pe), dst, src, n);
+			op.inline_data = true;
+			return post_operation(pe, op);
+		} else {
+			return NDA_NOT_SUPPORTED;
+		}
+	}
+
+	/* As put_nbi() of @n_pieces pieces of the own heap, one behind the other, to @dst;
+	 * and as get_nbi(), of @src to the pieces. One WQE: NDA_INVALID if they do not fit,
+	 * that is, more than sq_data_bytes / 16 of this queue, or too long in all. */
+	NDA_DEV enum nda_status put_pieces_nbi(
+		uint32_t pe, uint64_t dst, const nda_piece *pieces, uint32_t n_pieces)
+	{
+		return post_pieces(Engine::op_write, pe, dst, pieces, n_pieces);
+	}
+
+	NDA_DEV enum nda_status get_pieces_nbi(
+		uint32_t pe, uint64_t src, const nda_piece *pieces, uint32_t n_pieces)
+	{
+		return post_pieces(Engine::op_read, pe, src, pieces, n_pieces);
+	}
+
+	/* Start an atomic on the 8 bytes at @dst of @pe's heap, whose former value goes to
+	 * @result in the own heap; both aligned to 8, else NDA_INVALID. Each that is
+	 * outstanding needs a result of its own. Atomic among operations of that NIC. */
+	NDA_DEV enum nda_status fetch_add_nbi(
+		uint32_t pe, uint64_t dst, uint64_t value, uint64_t result)
+	{
+		if constexpr (Engine::has_atomics)
+			return post_atomic(Engine::op_fetch_add, pe, dst, value, 0, result);
+		else
+			return NDA_NOT_SUPPORTED;
+	}
+
+	/* Stores @swap if the value is @compare. */
+	NDA_DEV enum nda_status compare_swap_nbi(
+		uint32_t pe, uint64_t dst, uint64_t compare, uint64_t swap, uint64_t result)
+	{
+		if constexpr (Engine::has_atomics)
+			return post_atomic(
+				Engine::op_compare_swap, pe, dst, compare, swap, result);
+		else
+			return NDA_NOT_SUPPORTED;
+	}
+
+	/* The same, and then as quiet(): @former is set on NDA_OK. NDA_INVALID also where
+	 * the queue has no word of its own for the result (scratch_local). */
+	NDA_DEV enum nda_status fetch_add(
+		uint32_t pe, uint64_t dst, uint64_t value, uint64_t *former)
+	{
+		uint64_t result = result_word(pe);
+		enum nda_status status = fetch_add_nbi(pe, dst, value, result);
+
+		return status == NDA_OK ? wait_for_result(pe, result, former) : status;
+	}
+
+	NDA_DEV enum nda_status compare_swap(uint32_t pe, uint64_t dst, uint64_t compare,
+		uint64_t swap, uint64_t *former)
+	{
+		uint64_t result = result_word(pe);
+		enum nda_status status = compare_swap_nbi(pe, dst, compare, swap, result);
+
+		return status == NDA_OK ? wait_for_result(pe, result, former) : status;
 	}
 
 	/* Waits until everything posted to @pe is done. */
@@ -291,6 +389,61 @@ private:
 		op.local_va = local.addr + local_off;
 		op.length = n;
 		return post_operation(pe, op);
+	}
+
+	NDA_DEV enum nda_status post_pieces(uint8_t opcode, uint32_t pe, uint64_t symmetric,
+		const nda_piece *pieces, uint32_t n_pieces) const
+	{
+		if constexpr (Engine::has_pieces) {
+			if (pe >= n_pes_ || n_pieces == 0)
+				return NDA_INVALID;
+
+			operation op =
+				heap_operation(opcode, queue_address(pe), symmetric, 0, 0);
+			for (uint32_t i = 0; i < n_pieces; i++) {
+				op.length += pieces[i].length;
+				if (pieces[i].length == 0 || op.length < pieces[i].length)
+					return NDA_INVALID;
+			}
+			op.pieces = pieces;
+			op.n_pieces = n_pieces;
+			return post_operation(pe, op);
+		} else {
+			return NDA_NOT_SUPPORTED;
+		}
+	}
+
+	NDA_DEV enum nda_status post_atomic(uint8_t opcode, uint32_t pe, uint64_t dst,
+		uint64_t compare_add, uint64_t swap, uint64_t result) const
+	{
+		if (pe >= n_pes_ || dst % 8 != 0 || result % 8 != 0 || result == 0)
+			return NDA_INVALID;
+
+		operation op = heap_operation(opcode, queue_address(pe), dst, result, 8);
+		op.compare_add = compare_add;
+		op.swap = swap;
+		return post_operation(pe, op);
+	}
+
+	/* Where an atomic that is waited for leaves its result. One word is enough: a queue
+	 * keeps its order, so what an earlier one that timed out still writes is
+	 * overwritten by the time that a later one is done. */
+	NDA_DEV uint64_t result_word(uint32_t pe) const
+	{
+		return pe < n_pes_ ? NDA_QUEUE_LOAD(core_, queue_address(pe), scratch_local)
+				   : 0;
+	}
+
+	NDA_DEV enum nda_status wait_for_result(
+		uint32_t pe, uint64_t result, uint64_t *former)
+	{
+		enum nda_status status = quiet(pe);
+
+		if (status != NDA_OK)
+			return status;
+		core_.invalidate(result, 8);
+		*former = core_.template load<uint64_t>(result);
+		return NDA_OK;
 	}
 
 	NDA_DEV_SLOW enum nda_status post_operation(

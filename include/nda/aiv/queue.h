@@ -7,8 +7,7 @@
  *   op_write, op_read          opcodes for the templates below
  *   operation                  a transfer of any length: opcode, want_completion, rkey,
  *                              lkey, remote_va, local_va, length
- *   queue<Core>                the complete algorithms: post(), ring(), quiet(), fence(),
- *                              poll_cq()
+ *   queue<Core>                the complete algorithms: post(), ring(), quiet(), fence()
  *   line<Core>                 the queue's mutable line while a batch has it
  *   post_to_heap<op>(), post_to_region<op>()
  *                              the usual post in short; false where post() has to see to it

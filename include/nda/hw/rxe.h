@@ -37,11 +37,10 @@ enum wqe_opcode : uint8_t {
 	op_fetch_add = 6,
 };
 
-enum send_flags : uint32_t {
-	send_fence = 1 << 0,
-	send_signalled = 1 << 1,
-	send_inline = 1 << 3,
-};
+/* Bits of a WQE's flags. */
+constexpr uint32_t send_fence = 1 << 0;
+constexpr uint32_t send_signalled = 1 << 1;
+constexpr uint32_t send_inline = 1 << 3;
 
 NDA_DEV constexpr bool atomic(uint32_t opcode)
 {
@@ -63,7 +62,7 @@ constexpr uint32_t ring_header_bytes = 384;
 struct wqe {
 	uint64_t wr_id; /* comes back in the CQE */
 	uint32_t opcode;
-	uint32_t flags;     /* enum send_flags */
+	uint32_t flags;     /* send_... */
 	uint32_t immediate; /* as the receiver's program reads it, native */
 	uint64_t remote_va;
 	uint32_t rkey;
@@ -194,37 +193,23 @@ NDA_DEV constexpr bool sent(uint64_t word1)
 }
 
 /* The status of an error CQE, by ibv_wc_status: never NDA_OK; 0, unknown ones and those of
- * transports that RoCE does not have are NDA_GENERAL_ERROR. */
+ * transports that RoCE does not have are NDA_GENERAL_ERROR. A table would be static data:
+ * the first 16 are the digits of one number. */
 NDA_DEV enum nda_status status_of(uint32_t wc_status)
 {
-	switch (wc_status) {
-	case 1:
-		return NDA_LOCAL_LENGTH;
-	case 2:
-		return NDA_LOCAL_QP;
-	case 4:
-		return NDA_LOCAL_PROTECTION;
-	case 5:
-		return NDA_FLUSHED;
-	case 7:
-		return NDA_BAD_RESPONSE;
-	case 8:
-		return NDA_LOCAL_ACCESS;
-	case 9:
-		return NDA_REMOTE_INVALID;
-	case 10:
-		return NDA_REMOTE_ACCESS;
-	case 11:
-		return NDA_REMOTE_OPERATION;
-	case 12:
-		return NDA_RETRY_EXCEEDED;
-	case 13:
-		return NDA_RNR_RETRY_EXCEEDED;
-	case 16:
-		return NDA_REMOTE_ABORTED;
-	default:
-		return NDA_GENERAL_ERROR;
-	}
+	constexpr uint64_t general = NDA_GENERAL_ERROR;
+	constexpr uint64_t first = general | uint64_t{NDA_LOCAL_LENGTH} << 4 |
+		uint64_t{NDA_LOCAL_QP} << 8 | general << 12 |
+		uint64_t{NDA_LOCAL_PROTECTION} << 16 | uint64_t{NDA_FLUSHED} << 20 |
+		general << 24 | uint64_t{NDA_BAD_RESPONSE} << 28 |
+		uint64_t{NDA_LOCAL_ACCESS} << 32 | uint64_t{NDA_REMOTE_INVALID} << 36 |
+		uint64_t{NDA_REMOTE_ACCESS} << 40 | uint64_t{NDA_REMOTE_OPERATION} << 44 |
+		uint64_t{NDA_RETRY_EXCEEDED} << 48 |
+		uint64_t{NDA_RNR_RETRY_EXCEEDED} << 52 | general << 56 | general << 60;
+
+	if (wc_status < 16)
+		return static_cast<enum nda_status>(first >> (wc_status * 4) & 15);
+	return wc_status == 16 ? NDA_REMOTE_ABORTED : NDA_GENERAL_ERROR;
 }
 
 } // namespace nda::hw::rxe
