@@ -7,7 +7,7 @@ LIB_NDA_FILE := $(B)/lib/libnda.so.$(NDA_VERSION)
 LIB_NDA_OBJS := $(call objs,$(wildcard lib/nda/*.cc))
 LIBS += $(LIB_NDA)
 
-CXXFLAGS_lib_nda := -DNDA_VERSION='"$(NDA_VERSION)"' $(shell pkg-config --cflags libnl-3.0)
+CXXFLAGS_lib_nda = -DNDA_VERSION='"$(NDA_VERSION)"' $(shell pkg-config --cflags libnl-3.0)
 LIB_NDA_LIBS := -lnl-3 -ludev -libverbs -ldl
 
 # libibv_extend lies beside it; packages set RPATH empty and need no run path.

@@ -362,6 +362,7 @@ int Channel::describe(
 	QueueSource source = {};
 	source.qp = qp_;
 	source.cq = cq_;
+	source.doorbell = qp_->sq_info.db_hw_va.iov_base;
 	source.mtu_shift = mtu_shift();
 	source.sgid_index = static_cast<uint8_t>(gid_index_);
 	source.signal_every = config_.signal_every;

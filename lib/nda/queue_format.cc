@@ -2,11 +2,13 @@
 #include "lib/nda/queue_format.h"
 
 #include <nda/aiv/hns1825_state.h>
+#include <nda/aiv/rxe_queue.h>
 
 namespace nda {
 namespace {
 
 namespace hns1825 = aiv::hns1825;
+namespace rxe = aiv::rxe;
 
 // What is the same in all formats.
 nda_queue common(const QueueSource &s)
@@ -16,7 +18,7 @@ nda_queue common(const QueueSource &s)
 	nda_queue q = {};
 	q.remote_delta = s.remote_delta;
 	q.sq_record = sq.dbr_pi_va.iov_base;
-	q.sq_doorbell = sq.db_hw_va.iov_base;
+	q.sq_doorbell = s.doorbell;
 	q.sq_base = sq.qbuf.base;
 	q.cq_base = cq.qbuf.base;
 	q.cq_record = cq.dbr_ci_va.iov_base;
@@ -60,6 +62,20 @@ bool describe_hns1825(const QueueSource &s, nda_queue &queue)
 	return true;
 }
 
+// The rings' headers are told as records: what the host's side of a ring writes is the
+// producer index of an SQ and the consumer index of a CQ.
+bool describe_rxe(const QueueSource &s, nda_queue &queue)
+{
+	nda_queue q = common(s);
+	q.cq_producer = s.cq->cq_info.dbr_pi_va.iov_base;
+	q.sq_slot_bytes = s.qp->sq_info.qbuf.entry_size;
+	if (q.sq_slot_bytes > hw::rxe::wqe_bytes)
+		q.sq_data_bytes = q.sq_slot_bytes - hw::rxe::wqe_bytes;
+	q.state = rxe::derive_state(0, 0, 0);
+	queue = q;
+	return rxe::queue_usable(q);
+}
+
 } // namespace
 
 bool describe_queue(nda_format format, const QueueSource &source, nda_queue &queue)
@@ -67,6 +83,8 @@ bool describe_queue(nda_format format, const QueueSource &source, nda_queue &que
 	switch (format) {
 	case NDA_FORMAT_HNS1825:
 		return describe_hns1825(source, queue);
+	case NDA_FORMAT_RXE:
+		return describe_rxe(source, queue);
 	default:
 		return false;
 	}

@@ -13,6 +13,7 @@ namespace nda {
 struct QueueSource {
 	const ibv_qp_extend *qp;
 	const ibv_cq_extend *cq;
+	uint64_t doorbell; // where the device rings
 	uint8_t mtu_shift; // log2(path MTU / 256)
 	uint8_t sgid_index;
 	uint32_t signal_every;
