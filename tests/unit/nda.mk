@@ -27,3 +27,13 @@ $(eval $(call unit_test,nda_process_test,,$$(nda_outside_libs)))
 $(B)/tests/nda_group_test $(B)/tests/nda_api_test $(B)/tests/nda_view_test \
 $(B)/tests/nda_process_test: | $(LIB_NDA) $(SOFT)
 TEST_SCRIPTS += tests/nda_abi.sh
+
+# Over devices and a kernel that are made up.
+nda_netlink_cflags = $(shell pkg-config --cflags libnl-3.0)
+$(eval $(call unit_test,nda_gid_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_channel_config_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_discovery_test,$(nda_inside),$$(nda_inside_libs)))
+$(B)/obj/tests/unit/nda_discovery_test.o: override CPPFLAGS += $(nda_netlink_cflags)
+$(eval $(call unit_test,nda_verbs_nic_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
+$(B)/tests/nda_gid_test $(B)/tests/nda_channel_config_test $(B)/tests/nda_discovery_test \
+$(B)/tests/nda_verbs_nic_test: | $(LIB_EXTEND)
