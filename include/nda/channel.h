@@ -25,9 +25,10 @@ struct nda_queue;
 
 /* How the NIC reaches the queues in NPU memory. */
 enum nda_dma_mode {
-	NDA_DMA_AUTO = 0,        /* what the NIC's format wants: hns1825: INDEP_UB */
-	NDA_DMA_PCIE = 1,        /* QUEUE_BUF_DMA_MODE_DEFAULT */
-	NDA_DMA_INDEPENDENT = 2, /* QUEUE_BUF_DMA_MODE_INDEP_UB */
+	NDA_DMA_AUTO = 0,        /* what the NIC's format wants: hns1825: INDEP_UB, but PCIE
+				    on an NPU opened with NDA_NPU_DOORBELL_PROXY */
+	NDA_DMA_PCIE = 1,        /* QUEUE_BUF_DMA_MODE_DEFAULT; doorbell: a host address */
+	NDA_DMA_INDEPENDENT = 2, /* QUEUE_BUF_DMA_MODE_INDEP_UB; doorbell: a UB resource */
 };
 
 /* Fields where 0 is a value of its own are read only where comp_mask names them. */
@@ -105,7 +106,8 @@ struct nda_channel_attr {
  *   ENETDOWN       the NIC's port is down
  *   EADDRNOTAVAIL  the NIC has no GID to use, or none as asked for; the text lists those
  *                  that it has
- *   EOPNOTSUPP     the NIC does not work with this kind of NPU
+ *   EOPNOTSUPP     the NIC does not work with this kind of NPU, or the doorbell cannot be
+ *                  mapped, or not be proxied, as nda/npu.h has it
  *   ENOMEM         no memory, or none in the NPU
  *   other          of the extension driver
  */
@@ -155,6 +157,39 @@ int nda_channel_connect(
  */
 int nda_channel_describe(struct nda_channel *ch, uint64_t remote_delta, uint32_t lkey,
 	uint32_t rkey, struct nda_queue *queue) NDA_NOEXCEPT;
+
+/* How cores ring, see enum nda_npu_flags. */
+enum nda_doorbell {
+	NDA_DOORBELL_MAPPED = 1,
+	NDA_DOORBELL_PROXIED = 2,
+};
+
+/**
+ * struct nda_channel_info - what a channel is
+ * @qpn: of its queue pair
+ * @doorbell: enum nda_doorbell
+ * @doorbell_error: the first negative errno that ringing a proxied doorbell gave, else 0:
+ *   what the device posted may then never be done, and device calls time out
+ * @reserved: 0
+ */
+struct nda_channel_info {
+	uint32_t qpn;
+	uint32_t doorbell;
+	int32_t doorbell_error;
+	uint32_t reserved;
+};
+
+/**
+ * nda_channel_query - what the channel is
+ * @info: out
+ * @info_size: sizeof(*info)
+ *
+ * May be called while a kernel runs.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_channel_query(struct nda_channel *ch, struct nda_channel_info *info,
+	size_t info_size) NDA_NOEXCEPT;
 
 /**
  * nda_channel_destroy - destroys the queues

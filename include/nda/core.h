@@ -14,9 +14,10 @@
  * @count:          cores of the launch
  * @address_offset: added to an NPU address to get the address this core can load from and
  * store to; 0 unless the NPU was opened with NDA_NPU_STRICT
- * @nic_asleep:     the NIC engine's flag: non-zero while it sleeps and needs a kick
- * @nic_kick:       wakes the NIC engine; any thread may call it
- * @nic_step:       runs the NIC engine once in the caller's thread if no other thread does;
+ * @nic_asleep:     not 0 while who serves doorbells, the NIC's engine or the doorbell
+ *                  proxy, sleeps and needs a kick
+ * @nic_kick:       wakes them; any thread may call it
+ * @nic_step:       runs them once in the caller's thread if no other thread does;
  *                  returns non-zero if it did work. NULL where assistance is switched off
  * @nic:            cookie of the two functions
  *

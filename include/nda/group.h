@@ -228,6 +228,20 @@ int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
 int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t core,
 	struct nda_queue_error *error) NDA_NOEXCEPT;
 
+/**
+ * nda_group_queue_query - what the channel of a queue is
+ * @pe: the PE that the queue leads to
+ * @core: whose queue it is
+ * @info: out
+ * @info_size: sizeof(*info)
+ *
+ * May be called while a kernel runs.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_queue_query(struct nda_group *group, uint32_t pe, uint32_t core,
+	struct nda_channel_info *info, size_t info_size) NDA_NOEXCEPT;
+
 #ifdef __cplusplus
 }
 #endif

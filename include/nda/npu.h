@@ -52,7 +52,24 @@ enum nda_npu_flags {
 	NDA_NPU_STRICT = 1 << 0,
 	/* Cores do not run the NIC's engine while they wait. */
 	NDA_NPU_NO_ASSIST = 1 << 1,
+	/* Every doorbell is mapped for the cores; a queue whose doorbell cannot be is
+	 * refused. */
+	NDA_NPU_DOORBELL_MAP = 1 << 2,
+	/* Every doorbell is proxied; a queue whose doorbell cannot be is refused. */
+	NDA_NPU_DOORBELL_PROXY = 1 << 3,
 };
+
+/*
+ * How cores ring. With neither of the two flags a doorbell is mapped, so that cores reach
+ * the NIC's register by themselves; where the NPU does not support that, it is proxied:
+ * cores write to NPU memory, and a thread of the host, or a core that waits, rings the
+ * register or has the NIC's driver ring. That takes a host address or a driver that rings:
+ * doorbells given as a UB resource cannot be proxied. A channel tells which it is.
+ *
+ * The thread is started with the first such doorbell of an NPU. It sleeps when there is
+ * nothing to do; a kernel wakes it if such a doorbell existed when it was launched, else
+ * it may see to what the kernel rings as late as 100 ms.
+ */
 
 /**
  * struct nda_npu_attr - how an NPU is opened

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <nda/channel.h>
 
+#include "lib/nda/attr.h"
 #include "lib/nda/handles.h"
 
 using namespace nda;
@@ -61,6 +62,16 @@ NDA_API int nda_channel_describe(nda_channel *channel, uint64_t remote_delta, ui
 		if (!queue)
 			return fail(-EINVAL, "channel: queue is NULL");
 		return (*object)->describe(remote_delta, lkey, rkey, *queue);
+	});
+}
+
+NDA_API int nda_channel_query(
+	nda_channel *channel, nda_channel_info *info, size_t info_size) noexcept
+{
+	return guard([&] {
+		auto object = lookup(channel);
+		return object ? write_info(info, info_size, (*object)->info(), "channel")
+			      : -EINVAL;
 	});
 }
 

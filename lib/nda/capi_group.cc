@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include <nda/group.h>
 
+#include "lib/nda/attr.h"
 #include "lib/nda/bootstrap.h"
 #include "lib/nda/handles.h"
 
@@ -224,5 +225,18 @@ NDA_API int nda_group_queue_error(
 		if (!error)
 			return fail(-EINVAL, "group: queue error: error is NULL");
 		return (*object)->queue_error(pe, core, *error);
+	});
+}
+
+NDA_API int nda_group_queue_query(nda_group *group, uint32_t pe, uint32_t core,
+	nda_channel_info *info, size_t info_size) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		if (!object)
+			return -EINVAL;
+		nda_channel_info found = {};
+		const int rc = (*object)->queue_info(pe, core, found);
+		return rc ? rc : write_info(info, info_size, found, "group: queue query");
 	});
 }

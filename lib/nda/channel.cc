@@ -7,6 +7,8 @@
 #include <cstring>
 #include <sys/random.h>
 
+#include <nda/driver.h>
+
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
 #include "lib/nda/queue_format.h"
@@ -48,10 +50,21 @@ ibv_mtu mtu_enum(uint32_t bytes)
 	return static_cast<ibv_mtu>(log2_of(bytes) - 7);
 }
 
-queue_buf_dma_mode dma_mode(nda_format format, uint32_t asked)
+// What a driver says whose queue has no register to map.
+const nda_software_doorbell *software_doorbell(const queue_info &sq)
+{
+	if (sq.db_hw_va.iov_base || !sq.resv[0] ||
+		sq.resv[0] % alignof(nda_software_doorbell))
+		return nullptr;
+	const auto *d = reinterpret_cast<const nda_software_doorbell *>(sq.resv[0]);
+	return d->magic == NDA_SOFTWARE_DOORBELL_MAGIC && d->ring ? d : nullptr;
+}
+
+// A doorbell of the independent kind cannot be proxied.
+queue_buf_dma_mode dma_mode(nda_format format, uint32_t asked, bool proxied)
 {
 	const bool independent = asked == NDA_DMA_INDEPENDENT ||
-		(asked == NDA_DMA_AUTO && format == NDA_FORMAT_HNS1825);
+		(asked == NDA_DMA_AUTO && format == NDA_FORMAT_HNS1825 && !proxied);
 	return independent ? QUEUE_BUF_DMA_MODE_INDEP_UB : QUEUE_BUF_DMA_MODE_DEFAULT;
 }
 
@@ -153,7 +166,8 @@ int Channel::query_identity()
 // the SQ. Nothing is ever received, but some drivers refuse an empty RQ.
 int Channel::create_queues()
 {
-	const queue_buf_dma_mode mode = dma_mode(nic_->format(), config_.dma_mode);
+	const queue_buf_dma_mode mode =
+		dma_mode(nic_->format(), config_.dma_mode, npu_->proxies_all());
 	ibv_cq_init_attr_extend cq = {};
 	cq.attr.cqe = config_.sq_depth;
 	cq.type = mode;
@@ -183,7 +197,36 @@ int Channel::create_queues()
 		explain_failure(rc, "QP");
 		return rc;
 	}
-	return to_init();
+	const int rc = find_doorbell();
+	return rc ? rc : to_init();
+}
+
+int Channel::find_doorbell()
+{
+	const std::string name = "nic " + nic_->name() + ": QP " + std::to_string(qpn());
+	doorbell_ = qp_->sq_info.db_hw_va.iov_base;
+	const nda_software_doorbell *software = software_doorbell(qp_->sq_info);
+	if (software) {
+		const int rc = npu_->add_doorbell(*software, name, doorbell_);
+		if (rc)
+			return rc;
+		doorbell_is_ours_ = true;
+	}
+	int error = 0;
+	NDA_LOG(LogLevel::info, "%s: its doorbell is %s", name.c_str(),
+		npu_->doorbell_proxied(doorbell_, error) ? "proxied" : "mapped");
+	return 0;
+}
+
+nda_channel_info Channel::info() const
+{
+	nda_channel_info info = {};
+	int error = 0;
+	info.qpn = qpn();
+	info.doorbell = npu_->doorbell_proxied(doorbell_, error) ? NDA_DOORBELL_PROXIED
+								 : NDA_DOORBELL_MAPPED;
+	info.doorbell_error = error;
+	return info;
 }
 
 // The cause is known to the NPU's callbacks, if they failed, or to the driver.
@@ -279,6 +322,8 @@ int Channel::fail_step(int code, const char *step, const ibv_gid &remote_gid)
 
 Channel::~Channel()
 {
+	if (doorbell_is_ours_)
+		npu_->remove_doorbell(doorbell_);
 	int rc = qp_ ? ibv_destroy_qp_extend(nic_->extend(), qp_) : 0;
 	if (rc)
 		NDA_LOG(LogLevel::err, "nic %s: destroy QP: %d", nic_->name().c_str(), rc);
@@ -362,7 +407,7 @@ int Channel::describe(
 	QueueSource source = {};
 	source.qp = qp_;
 	source.cq = cq_;
-	source.doorbell = qp_->sq_info.db_hw_va.iov_base;
+	source.doorbell = doorbell_;
 	source.mtu_shift = mtu_shift();
 	source.sgid_index = static_cast<uint8_t>(gid_index_);
 	source.signal_every = config_.signal_every;

@@ -29,6 +29,7 @@ public:
 	int describe(uint64_t remote_delta, uint32_t lkey, uint32_t rkey,
 		nda_queue &queue) const;
 
+	nda_channel_info info() const;
 	uint32_t qpn() const { return qp_->qp->qp_num; }
 	uint8_t service_level() const { return config_.service_level; }
 	// log2(path MTU / 256), as the doorbell has it; once connected.
@@ -49,6 +50,7 @@ private:
 	int check_port(const ibv_port_attr &port);
 	int query_identity();
 	int create_queues();
+	int find_doorbell();
 	void explain_failure(int code, const char *object);
 	int to_init();
 	int to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
@@ -62,6 +64,8 @@ private:
 	const ChannelConfig config_;
 	ibv_cq_extend *cq_ = nullptr;
 	ibv_qp_extend *qp_ = nullptr;
+	uint64_t doorbell_ = 0;         // where cores ring
+	bool doorbell_is_ours_ = false; // not the driver's
 	State state_ = State::created;
 	uint32_t gid_index_ = 0;
 	ibv_gid gid_ = {};

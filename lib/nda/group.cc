@@ -445,16 +445,31 @@ int Group::view_return(uint32_t core)
 	return rc;
 }
 
+int Group::check_queue(uint32_t to, uint32_t core, const char *verb) const
+{
+	if (to < shape_.n_pes && core < n_cores_)
+		return 0;
+	return fail(-EINVAL,
+		"group: queue %s: core %u to PE %u: there are %u cores and %u PEs", verb,
+		core, to, n_cores_, shape_.n_pes);
+}
+
+int Group::queue_info(uint32_t to, uint32_t core, nda_channel_info &info)
+{
+	const int rc = check_queue(to, core, "query");
+	if (!rc)
+		info = channels_[index(core, to)]->info();
+	return rc;
+}
+
 int Group::queue_error(uint32_t to, uint32_t core, nda_queue_error &error)
 {
-	if (to >= shape_.n_pes || core >= n_cores_)
-		return fail(-EINVAL,
-			"group: queue error: core %u to PE %u: there are %u cores and %u "
-			"PEs",
-			core, to, n_cores_, shape_.n_pes);
+	int rc = check_queue(to, core, "error");
+	if (rc)
+		return rc;
 	nda_queue_error found = {};
-	const int rc = npu_->read(&found,
-		state_addr(core, to) + offsetof(nda_queue_state, error), sizeof(found));
+	rc = npu_->read(&found, state_addr(core, to) + offsetof(nda_queue_state, error),
+		sizeof(found));
 	if (!rc)
 		error = found;
 	return rc;

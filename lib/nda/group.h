@@ -45,6 +45,7 @@ public:
 	int view_lend(uint32_t core, uint64_t &addr);
 	int view_return(uint32_t core);
 	int queue_error(uint32_t pe, uint32_t core, nda_queue_error &error);
+	int queue_info(uint32_t pe, uint32_t core, nda_channel_info &info);
 
 private:
 	// What PEs tell each other of a heap.
@@ -88,6 +89,7 @@ private:
 	{
 		return table_.addr() + state_offset(index(core, pe));
 	}
+	int check_queue(uint32_t pe, uint32_t core, const char *verb) const;
 	int check_view(uint32_t core, const char *verb);
 	int create_view(uint32_t core, View &view);
 	template <class Change>

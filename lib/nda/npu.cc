@@ -9,6 +9,7 @@
 
 #include "lib/nda/attr.h"
 #include "lib/nda/error.h"
+#include "lib/nda/guard.h"
 #include "lib/nda/log.h"
 
 namespace nda {
@@ -17,6 +18,9 @@ namespace {
 // Whose turn it is in the functions of each slot. A slot is freed when its NPU goes, which
 // is after the last object that a driver made with its callbacks.
 std::array<std::atomic<Npu *>, npus_max> slots;
+
+constexpr uint32_t one_way = NDA_NPU_DOORBELL_MAP | NDA_NPU_DOORBELL_PROXY;
+constexpr uint32_t known_flags = NDA_NPU_STRICT | NDA_NPU_NO_ASSIST | one_way;
 
 unsigned long long hex(uint64_t value)
 {
@@ -95,10 +99,13 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 	int rc = read_attr(a, attr, attr_size, 0, "npu soft");
 	if (rc)
 		return rc;
-	if (a.flags & ~uint32_t(NDA_NPU_STRICT | NDA_NPU_NO_ASSIST) || a.reserved)
+	if (a.flags & ~known_flags || a.reserved)
 		return fail(-EINVAL,
 			"npu soft: unknown flags 0x%x, or reserved %u is not 0", a.flags,
 			a.reserved);
+	if ((a.flags & one_way) == one_way)
+		return fail(-EINVAL,
+			"npu soft: doorbells cannot all be mapped and all be proxied");
 	const SoftApi *api = nullptr;
 	rc = load_soft(api);
 	if (rc)
@@ -111,13 +118,18 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 	if (!npu)
 		return fail_soft(*api, -errno, "npu soft: open, memory of %llu bytes",
 			hex(soft.memory_bytes));
-	Npu *object = new (std::nothrow) Npu(*api, npu, soft.strict != 0);
+	const Doorbells doorbells = a.flags & NDA_NPU_DOORBELL_MAP ? Doorbells::map
+		: a.flags & NDA_NPU_DOORBELL_PROXY                 ? Doorbells::proxy
+								   : Doorbells::any;
+	Npu *object = new (std::nothrow) Npu(*api, npu, soft.strict != 0, doorbells);
 	if (!object) {
 		api->npu_close(npu);
 		return fail(-ENOMEM, "npu soft: out of memory");
 	}
 	std::shared_ptr<Npu> shared(object);
-	rc = shared->take_slot();
+	rc = shared->create_proxy();
+	if (!rc)
+		rc = shared->take_slot();
 	if (!rc)
 		out = std::move(shared);
 	return rc;
@@ -127,9 +139,20 @@ Npu::~Npu()
 {
 	if (slot_ < npus_max)
 		slots[slot_].store(nullptr, std::memory_order_release);
+	proxy_.reset();
 	const int rc = api_.npu_close(npu_);
 	if (rc)
 		NDA_LOG(LogLevel::err, "npu soft: close: %s", errno_text(rc));
+}
+
+int Npu::create_proxy()
+{
+	nda_core core = {};
+	const int rc = api_.npu_core(npu_, &core);
+	if (rc)
+		return fail_soft(api_, rc, "npu soft: its cores");
+	proxy_ = std::make_unique<Proxy>(*this, core, mapped_);
+	return 0;
 }
 
 int Npu::take_slot()
@@ -194,6 +217,14 @@ int Npu::memset(uint64_t dst, int value, uint64_t size)
 		  : 0;
 }
 
+void Npu::Launch::run(const nda_core *core, void *launch)
+{
+	const auto *l = static_cast<const Launch *>(launch);
+	nda_core with_proxy = *core;
+	l->proxy->attach(with_proxy);
+	l->fn(&with_proxy, l->arg);
+}
+
 int Npu::launch(nda_kernel_fn fn, void *arg, uint32_t n_cores)
 {
 	if (!fn)
@@ -201,9 +232,17 @@ int Npu::launch(nda_kernel_fn fn, void *arg, uint32_t n_cores)
 	if (n_cores == 0 || n_cores > npu_cores_max)
 		return fail(-EINVAL, "npu soft: launch: n_cores %u is not in 1..%u",
 			n_cores, npu_cores_max);
+	const std::lock_guard<std::mutex> lock(launches_);
+	std::unique_ptr<Launch> launch;
+	if (proxy_->in_use()) {
+		launch.reset(new Launch{fn, arg, proxy_.get()});
+		fn = Launch::run;
+		arg = launch.get();
+	}
 	const int rc = api_.npu_launch(npu_, fn, arg, n_cores);
 	if (rc)
 		return fail_soft(api_, rc, "npu soft: launch on %u cores", n_cores);
+	launch_ = std::move(launch); // the one before has ended
 	end_seen_.store(false, std::memory_order_relaxed);
 	return 0;
 }
@@ -276,19 +315,75 @@ int Npu::ops_memcpy(
 
 void *Npu::ops_db_mmap(const doorbell_map_desc *desc)
 {
-	void *mapped = api_.npu_db_mmap(npu_, desc);
-	if (!mapped) {
-		const int saved = errno;
-		fail_soft(api_, -saved, "npu soft: map a doorbell");
-		errno = saved;
-	}
-	return mapped;
+	uint64_t addr = 0;
+	const int rc = guard([&] {
+		return desc ? map_doorbell(*desc, addr)
+			    : fail(-EINVAL, "npu soft: map a doorbell: no descriptor");
+	});
+	errno = -rc;
+	return rc ? nullptr : pointer(addr);
 }
 
 int Npu::ops_db_unmap(void *ptr, const doorbell_map_desc *desc)
 {
-	const int rc = api_.npu_db_unmap(npu_, ptr, desc);
-	return rc ? fail_soft(api_, rc, "npu soft: unmap a doorbell") : 0;
+	return guard([&] {
+		return desc ? unmap_doorbell(address(ptr), *desc)
+			    : fail(-EINVAL, "npu soft: unmap a doorbell: no descriptor");
+	});
+}
+
+int Npu::map_doorbell(const doorbell_map_desc &desc, uint64_t &addr)
+{
+	if (doorbells_ != Doorbells::proxy) {
+		void *mapped = api_.npu_db_mmap(npu_, &desc);
+		if (mapped) {
+			mapped_.fetch_add(1, std::memory_order_relaxed);
+			addr = address(mapped);
+			return 0;
+		}
+		const int rc = fail_soft(api_, -errno, "npu soft: map a doorbell");
+		if (rc != -EOPNOTSUPP)
+			return rc;
+		if (doorbells_ == Doorbells::map)
+			return fail_in(rc, "npu soft: opened with NDA_NPU_DOORBELL_MAP");
+		NDA_LOG(LogLevel::info, "%s; it is proxied", error_detail());
+	}
+	const int rc = proxy_->map(desc, addr);
+	return rc ? fail_in(rc, "npu soft") : 0;
+}
+
+int Npu::unmap_doorbell(uint64_t addr, const doorbell_map_desc &desc)
+{
+	int error = 0;
+	if (proxy_->find(addr, error))
+		return proxy_->unmap(addr, desc);
+	const int rc = api_.npu_db_unmap(npu_, pointer(addr), &desc);
+	if (rc)
+		return fail_soft(api_, rc, "npu soft: unmap a doorbell");
+	mapped_.fetch_sub(1, std::memory_order_relaxed);
+	return 0;
+}
+
+int Npu::add_doorbell(
+	const nda_software_doorbell &doorbell, const std::string &name, uint64_t &addr)
+{
+	if (doorbells_ == Doorbells::map)
+		return fail(-EOPNOTSUPP,
+			"npu soft: opened with NDA_NPU_DOORBELL_MAP: %s has no doorbell "
+			"register to map, its driver rings",
+			name.c_str());
+	return proxy_->add(doorbell, name, addr);
+}
+
+void Npu::remove_doorbell(uint64_t addr)
+{
+	if (proxy_->remove(addr))
+		NDA_LOG(LogLevel::err, "%s", error_detail());
+}
+
+bool Npu::doorbell_proxied(uint64_t addr, int &error)
+{
+	return proxy_->find(addr, error);
 }
 
 NpuBuffer::NpuBuffer(NpuBuffer &&other) noexcept

@@ -5,10 +5,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <string>
 
 #include <ibv_extend.h>
+#include <nda/driver.h>
 #include <nda/npu.h>
 
+#include "lib/nda/proxy.h"
 #include "lib/nda/soft.h"
 
 namespace nda {
@@ -42,14 +46,41 @@ public:
 	// An NPU address is that of the host for the same memory.
 	bool shares_host_addresses() const { return !strict_; }
 
+	// Every doorbell is proxied, whether it could be mapped or not.
+	bool proxies_all() const { return doorbells_ == Doorbells::proxy; }
+	// The address where cores ring for a queue that has no register; name goes before
+	// what fails. -EOPNOTSUPP where doorbells must be mapped.
+	int add_doorbell(const nda_software_doorbell &doorbell, const std::string &name,
+		uint64_t &addr);
+	void remove_doorbell(uint64_t addr);
+	// Whether it is proxied; error is then the first that ringing it gave, or 0.
+	bool doorbell_proxied(uint64_t addr, int &error);
+
 private:
 	template <size_t slot>
 	friend struct Trampolines;
+	// A kernel whose doorbells reach the proxy, too.
+	struct Launch {
+		nda_kernel_fn fn;
+		void *arg;
+		Proxy *proxy;
 
-	Npu(const SoftApi &api, nda_soft_npu *npu, bool strict)
-		: api_(api), npu_(npu), strict_(strict)
+		static void run(const nda_core *core, void *launch);
+	};
+
+	enum class Doorbells {
+		any,
+		map,
+		proxy
+	};
+
+	Npu(const SoftApi &api, nda_soft_npu *npu, bool strict, Doorbells doorbells)
+		: api_(api), npu_(npu), strict_(strict), doorbells_(doorbells)
 	{}
+	int create_proxy();
 	int take_slot();
+	int map_doorbell(const doorbell_map_desc &desc, uint64_t &addr);
+	int unmap_doorbell(uint64_t addr, const doorbell_map_desc &desc);
 
 	void *ops_alloc(size_t size);
 	void ops_free(void *ptr);
@@ -62,6 +93,11 @@ private:
 	const SoftApi &api_;
 	nda_soft_npu *const npu_;
 	const bool strict_;
+	const Doorbells doorbells_;
+	std::atomic<uint32_t> mapped_{0}; // doorbells, but for those that are proxied
+	std::unique_ptr<Proxy> proxy_;
+	std::mutex launches_;
+	std::unique_ptr<Launch> launch_; // the last
 	uint32_t slot_ = npus_max;
 	ibv_extend_ops *ops_ = nullptr;
 	std::atomic<bool> end_seen_{false}; // by busy()

@@ -14,6 +14,8 @@
 
 #include <nda/group.h>
 
+#include "tests/mock/nda_doorbell.h"
+
 namespace nda::test {
 
 constexpr uint32_t generous_ms = 60000; // a deadline, never waited for where all goes well
@@ -70,6 +72,9 @@ public:
 			o.npu.memory_bytes = 256 << 20;
 		if (!o.group.heap_bytes)
 			o.group.heap_bytes = 4 << 20;
+		o.npu.flags |= doorbell_way().npu_flags;
+		if (o.group.channel.dma_mode == NDA_DMA_AUTO)
+			o.group.channel.dma_mode = doorbell_way().dma_mode;
 		EXPECT_EQ(
 			nda_bootstrap_local_create(o.n_pes, o.timeout_ms, &bootstraps), 0);
 		for (Pe &pe : pes) {

@@ -127,7 +127,7 @@ TEST(NpuApi, RefusesWhatItCannotOpen)
 	attr.comp_mask = 1;
 	EXPECT_EQ(error_of("soft", &attr, sizeof(attr)), EINVAL);
 	attr = {};
-	attr.flags = 4;
+	attr.flags = 1u << 31;
 	EXPECT_EQ(error_of("soft", &attr, sizeof(attr)), EINVAL);
 	attr = {};
 	attr.reserved = 1;

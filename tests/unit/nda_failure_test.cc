@@ -134,10 +134,11 @@ TEST(Failure, OfAnyAllocationWhileOpeningLeavesNothing)
 // One PE alone, in this thread.
 class Alone {
 public:
-	Alone()
+	explicit Alone(uint32_t npu_flags = 0)
 	{
 		nda_npu_attr attr = {};
 		attr.memory_bytes = 16 << 20;
+		attr.flags = npu_flags;
 		npu = nda_npu_open("soft", &attr, sizeof(attr));
 		nic = nda_nic_open("soft:hns1825", nullptr, 0);
 		EXPECT_TRUE(npu && nic) << nda_error_detail();
@@ -189,12 +190,28 @@ TEST(Failure, OfAnyCallOfAGroupLeavesNothing)
 	fail_each_call(30, [&] { return alone.group_with_view_and_region(); });
 }
 
+// Some are those of a doorbell's slot.
+TEST(Failure, OfAnyCallOfAGroupWithProxiedDoorbellsLeavesNothing)
+{
+	FailingSoft soft;
+	Alone alone(NDA_NPU_DOORBELL_PROXY);
+	fail_each_call(34, [&] { return alone.group_with_view_and_region(); });
+}
+
 TEST(Failure, OfAnyAllocationOfAGroupLeavesNothing)
 {
 	SKIP_IF_ALLOCATIONS_ARE_SHARED();
 	FailingSoft soft;
 	Alone alone;
 	fail_each_allocation(40, [&] { return alone.group_with_view_and_region(); });
+}
+
+TEST(Failure, OfAnyAllocationOfAGroupWithProxiedDoorbellsLeavesNothing)
+{
+	SKIP_IF_ALLOCATIONS_ARE_SHARED();
+	FailingSoft soft;
+	Alone alone(NDA_NPU_DOORBELL_PROXY);
+	fail_each_allocation(44, [&] { return alone.group_with_view_and_region(); });
 }
 
 TEST(Failure, OfAnyCallOnOnePeFailsBothWithOneText)

@@ -169,6 +169,33 @@ TEST(Group, ShorterAttributesOfAnOlderCallerTakeTheDefaults)
 	exchange_and_verify(job, put_kernel, 64);
 }
 
+TEST(Group, TellsHowItsCoresRing)
+{
+	JobOptions o;
+	o.group.n_cores = 2;
+	Job job(o);
+	expect_all_ok(job.create_groups());
+	nda_channel_info info = {};
+	for (uint32_t core = 0; core < 2; core++) {
+		for (uint32_t to = 0; to < 2; to++) {
+			ASSERT_EQ(nda_group_queue_query(
+					  job.pes[1].group, to, core, &info, sizeof(info)),
+				0)
+				<< nda_error_detail();
+			EXPECT_EQ(info.doorbell, doorbell_way().doorbell);
+			EXPECT_EQ(info.doorbell_error, 0);
+			EXPECT_NE(info.qpn, 0u);
+		}
+	}
+	EXPECT_EQ(nda_group_queue_query(job.pes[1].group, 2, 0, &info, sizeof(info)),
+		-EINVAL);
+	EXPECT_EQ(nda_group_queue_query(job.pes[1].group, 0, 2, &info, sizeof(info)),
+		-EINVAL);
+	EXPECT_EQ(nda_group_queue_query(job.pes[1].group, 0, 0, nullptr, sizeof(info)),
+		-EINVAL);
+	EXPECT_EQ(nda_group_queue_query(nullptr, 0, 0, &info, sizeof(info)), -EINVAL);
+}
+
 TEST(Group, AnswersWhoItIs)
 {
 	Job job({});

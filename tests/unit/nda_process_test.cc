@@ -79,12 +79,17 @@ struct Process {
 		MUST(nda_bootstrap_tcp_create(&tcp, sizeof(tcp), &bootstrap) == 0);
 		nda_npu_attr npu_attr = {};
 		npu_attr.memory_bytes = 64 << 20;
+		npu_attr.flags = doorbell_way().npu_flags;
 		MUST((npu = nda_npu_open("soft", &npu_attr, sizeof(npu_attr))));
 		MUST((nic = nda_nic_open("soft:hns1825", nullptr, 0)));
 		nda_group_attr attr = {};
 		attr.heap_bytes = 8 << 20;
+		attr.channel.dma_mode = doorbell_way().dma_mode;
 		MUST((group = nda_group_create(
 			      bootstrap, npu, &nic, 1, &attr, sizeof(attr))));
+		nda_channel_info info = {};
+		MUST(nda_group_queue_query(group, 1, 0, &info, sizeof(info)) == 0);
+		MUST(info.doorbell == doorbell_way().doorbell);
 		MUST(nda_group_heap_alloc(group, block, &source) == 0);
 		MUST(nda_group_heap_alloc(group, n_pes * block, &target) == 0);
 		MUST(nda_npu_memset(npu, source, static_cast<int>(pe) + 1, block) == 0);
