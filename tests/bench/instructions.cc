@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * instructions put8|put8_batch16|drain: runs one path of data_plane_paths.h many times for
- * instructions.sh, which counts what callgrind sees inside it. The NIC is played between
- * the calls and not counted. Prints the number of operations.
+ * instructions put8|put8_every16|put8_batch16|drain: runs one path of data_plane_paths.h
+ * many times for instructions.sh, which counts what callgrind sees inside it. The NIC is
+ * played between the calls and not counted. Prints the number of operations.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -22,14 +22,19 @@ constexpr uint32_t drained = 100;
 constexpr uint32_t rounds = 512;
 
 struct Bench {
-	test::Rig rig{[] {
-		test::RigOptions options;
-		options.sq_depth = options.cq_depth = 1024;
-		return options;
-	}()};
+	test::Rig rig;
 	bench::Device device;
 	uint64_t dst = 0;
 	uint64_t src = 0;
+
+	explicit Bench(uint32_t signal_every)
+		: rig([signal_every] {
+			  test::RigOptions options;
+			  options.sq_depth = options.cq_depth = 1024;
+			  options.signal_every = signal_every;
+			  return options;
+		  }())
+	{}
 
 	bool open()
 	{
@@ -74,14 +79,16 @@ bool drain(Bench *b)
 int main(int argc, char **argv)
 {
 	const char *path = argc == 2 ? argv[1] : "";
-	bool (*round)(Bench *) = strcmp(path, "put8") == 0 ? put8
-		: strcmp(path, "put8_batch16") == 0        ? put8_batch16
-		: strcmp(path, "drain") == 0               ? drain
-							   : nullptr;
-	Bench b;
+	bool every16 = strcmp(path, "put8_every16") == 0;
+	bool (*round)(Bench *) = every16 || strcmp(path, "put8") == 0 ? put8
+		: strcmp(path, "put8_batch16") == 0                   ? put8_batch16
+		: strcmp(path, "drain") == 0                          ? drain
+								      : nullptr;
+	Bench b(every16 ? 16 : 1);
 
 	if (!round) {
-		fprintf(stderr, "usage: instructions put8|put8_batch16|drain\n");
+		fprintf(stderr,
+			"usage: instructions put8|put8_every16|put8_batch16|drain\n");
 		return 2;
 	}
 	if (!b.open()) {

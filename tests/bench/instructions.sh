@@ -9,10 +9,10 @@ output=$2
 failed=0
 json=
 
-count() # count PATH LIMIT: the path's instructions per operation into $json
+count() # count PATH LIMIT FUNCTION: the path's instructions per operation into $json
 {
 	profile=$output.$1.callgrind
-	operations=$(timeout 300 valgrind --tool=callgrind --toggle-collect="bench_$1" \
+	operations=$(timeout 300 valgrind --tool=callgrind --toggle-collect="bench_$3" \
 		--callgrind-out-file="$profile" "$program" "$1" 2>"$profile.log") || {
 		cat "$profile.log"
 		return 1
@@ -31,8 +31,9 @@ count() # count PATH LIMIT: the path's instructions per operation into $json
 	}
 }
 
-count put8 55 || failed=1
-count put8_batch16 40 || failed=1
-count drain 12 || failed=1
+count put8 55 put8 || failed=1
+count put8_every16 55 put8 || failed=1
+count put8_batch16 40 put8_batch16 || failed=1
+count drain 12 drain || failed=1
 echo "{$json}" >"$output"
 exit $failed

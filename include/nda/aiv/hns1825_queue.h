@@ -6,7 +6,8 @@
  * operation from the queue's mutable line and has one compare, head < limit, for all that
  * could be in its way. The slow one is the complete algorithm from head, tail and the
  * immutable lines; it takes over wherever the fast one may not go, and leaves the line
- * worked out anew. Both leave the same queue behind.
+ * worked out anew. Where only every k-th WQE has a completion, a short form of it posts
+ * that one. All leave the same queue behind.
  *
  * Order of a post: the invalid marker of the slot after it, the WQE with its first word
  * last, the record, the doorbell. A core that stops in between leaves nothing that the NIC
@@ -47,8 +48,13 @@ NDA_DEV void write_wqe(const Core &core, uint64_t slot, uint64_t next_slot, uint
 {
 	core.template store<uint8_t>(next_slot, marker);
 	core.clean(next_slot, 1);
-	for (uint32_t i = 1; i < format::wqe_words; i++)
-		core.template store<uint64_t>(slot + uint64_t{i} * 8, w[i]);
+	core.template store<uint64_t>(slot + 8, w[1]);
+	core.template store<uint64_t>(slot + 16, w[2]);
+	core.template store<uint64_t>(slot + 24, w[3]);
+	core.template store<uint64_t>(slot + 32, w[4]);
+	core.template store<uint64_t>(slot + 40, w[5]);
+	core.template store<uint64_t>(slot + 48, w[6]);
+	core.template store<uint64_t>(slot + 56, w[7]);
 	core.template store_release<uint64_t>(slot, w[0]);
 	core.clean(slot, format::wqe_bytes);
 }
@@ -178,6 +184,12 @@ public:
 	 * batch's.
 	 */
 	NDA_DEV_SLOW enum nda_status post(const operation &op, bool in_batch) noexcept
+	{
+		return post_signalled(op, in_batch) ? NDA_OK : post_any(op, in_batch);
+	}
+
+	/* The same by the complete algorithm alone. */
+	NDA_DEV_SLOW enum nda_status post_any(const operation &op, bool in_batch) noexcept
 	{
 		enum nda_status status = refusal(in_batch);
 		operation part = op;
@@ -352,6 +364,60 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.doorbell, w.doorbell);
 		NDA_QUEUE_STORE(core_, q_, state.next_task, w.next_task);
 		NDA_QUEUE_STORE(core_, q_, state.next_marker, w.next_marker);
+	}
+
+	/*
+	 * Posts the WQE that ends a series without a completion, from the words prepared in
+	 * the line; false, and nothing done, if anything else shut the window too. Once in
+	 * every interval: the complete algorithm would cost more than the completions that
+	 * it saves.
+	 */
+	NDA_DEV bool post_signalled(const operation &op, bool in_batch)
+	{
+		/* By value: the compiler does not know that slots are no members. */
+		uint64_t q = q_;
+		uint32_t head = NDA_QUEUE_LOAD(core_, q, state.head);
+		uint32_t every = NDA_QUEUE_LOAD(core_, q, signal_every);
+
+		if (every == 1 ||
+			head - NDA_QUEUE_LOAD(core_, q, state.signalled) != every - 1 ||
+			NDA_QUEUE_LOAD(core_, q, state.flags) !=
+				(in_batch ? NDA_QUEUE_IN_BATCH : 0) ||
+			sticky() != NDA_OK || op.length - 1 >= format::max_length)
+			return false;
+		geometry r = load_geometry();
+		uint32_t tail = NDA_QUEUE_LOAD(core_, q, state.tail);
+		uint32_t block = min_u32(r.depth, 256) - 1;
+		if (head - tail >= r.capacity || (head & block) == block)
+			return false;
+
+		uint64_t slot = NDA_QUEUE_LOAD(core_, q, state.next_slot);
+		uint64_t word0 = NDA_QUEUE_LOAD(core_, q, state.next_word0);
+		uint64_t length_be = format::bswap64(op.length);
+		uint64_t keys[2];
+
+		format::key_words(op.rkey, op.lkey, keys);
+		uint64_t w[format::wqe_words] = {word0 | format::control_signalled, 0,
+			format::task_word(
+				length_be, format::task_bits(op.opcode, true, false)),
+			format::command_word(op.opcode), format::bswap64(op.remote_va),
+			keys[0], format::bswap64(op.local_va),
+			format::gather_word(length_be, keys[1])};
+		write_wqe(core_, slot, slot + format::wqe_bytes,
+			NDA_QUEUE_LOAD(core_, q, state.next_marker), w);
+
+		head++;
+		NDA_QUEUE_STORE(core_, q, state.head, head);
+		NDA_QUEUE_STORE(core_, q, state.signalled, head);
+		NDA_QUEUE_STORE(core_, q, state.limit, window_limit(r, head, tail, head));
+		NDA_QUEUE_STORE(core_, q, state.next_slot, slot + format::wqe_bytes);
+		NDA_QUEUE_STORE(
+			core_, q, state.next_word0, format::control_word_next(word0));
+		if (!in_batch)
+			ring_doorbell(core_, q, head, NDA_QUEUE_LOAD(core_, q, sq_record),
+				NDA_QUEUE_LOAD(core_, q, sq_doorbell),
+				NDA_QUEUE_LOAD(core_, q, state.doorbell));
+		return true;
 	}
 
 	/* One WQE at head, for which there is credit. */
