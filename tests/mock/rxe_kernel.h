@@ -33,6 +33,8 @@ struct Command {
 class Kernel {
 public:
 	static constexpr int fd = 77;
+	// The kernel's own completions are larger than those it shows: slots of 128.
+	static constexpr uint32_t kernel_cqe_bytes = 72;
 
 	Kernel()
 	{
@@ -151,7 +153,8 @@ private:
 			ib_uverbs_create_cq_resp r = {};
 			r.cq_handle = add(h.command);
 			r.cqe = power_of_two_from(cq->cqe + 1) - 1;
-			answer(cq->response, r, rxe_create_cq_resp{make_ring(cq->cqe, 64)});
+			answer(cq->response, r,
+				rxe_create_cq_resp{make_ring(cq->cqe, kernel_cqe_bytes)});
 		} else if (h.command == IB_USER_VERBS_CMD_CREATE_QP) {
 			if (!sized(h, 56, 64))
 				return EINVAL;

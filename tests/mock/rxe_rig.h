@@ -40,7 +40,7 @@ class RxeRig {
 public:
 	static constexpr uint32_t lkey = 0x15263748;
 	static constexpr uint32_t rkey = 0xa1b2c3d4;
-	static constexpr uint32_t cqe_slot = 64;
+	static constexpr uint32_t cqe_slot = 128;
 
 	explicit RxeRig(const RxeOptions &options)
 		: options_(options),

@@ -148,7 +148,7 @@ TEST(RxeDriver, ACqIsTheKernelsRingAndItsIndices)
 	const uint64_t ring = q.qbuf.base - 384;
 	EXPECT_TRUE(mapped_at(b.kernel, ring));
 	EXPECT_EQ(q.qbuf.entry_cnt, 128u);
-	EXPECT_EQ(q.qbuf.entry_size, 64u);
+	EXPECT_EQ(q.qbuf.entry_size, 128u);
 	EXPECT_EQ(q.dbr_pi_va.iov_base, ring + 128);
 	EXPECT_EQ(q.dbr_pi_va.iov_len, 4u);
 	EXPECT_EQ(q.dbr_ci_va.iov_base, ring + 256);
@@ -339,7 +339,7 @@ TEST(RxeDriverFailure, ARingThatCannotBeIsRefused)
 	using Spoil = void (*)(rxe_queue_buf *, mminfo *);
 	const Spoil spoils[] = {
 		[](rxe_queue_buf *h, mminfo *) { h->log2_elem_size = 5; },
-		[](rxe_queue_buf *h, mminfo *) { h->log2_elem_size = 7; },
+		[](rxe_queue_buf *h, mminfo *) { h->log2_elem_size = 8; },
 		[](rxe_queue_buf *h, mminfo *) { h->log2_elem_size = 200; },
 		[](rxe_queue_buf *h, mminfo *) { h->index_mask = 126; },
 		[](rxe_queue_buf *h, mminfo *) { h->index_mask = 255; },

@@ -2,7 +2,7 @@
 # Tests in virtual machines. What they need besides libraries, drivers and tools is built here.
 
 VM := $(B)/vm
-VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/mock/libextend_rxe.so \
+VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/vm/rxe_driver $(B)/tests/mock/libextend_rxe.so \
 	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko
 # The tests to run, all of them by default.
 VM_TESTS ?=
@@ -10,6 +10,9 @@ TEST_SCRIPTS += tests/vm/judge_test.py
 
 $(B)/tests/vm/open_extend: $(call objs,tests/vm/ibv-extend/open_extend.cc) $(LIB_EXTEND)
 	$(call prog,$@,$^,-Wl$(comma)-rpath$(comma)'$$ORIGIN/../../lib' -libverbs)
+
+$(B)/tests/vm/rxe_driver: $(call objs,tests/vm/rxe-driver/rxe_driver.cc) $(LIB_EXTEND)
+	$(call prog,$@,$^,-Wl$(comma)-rpath$(comma)'$$ORIGIN/../../lib' -libverbs -lgtest)
 
 $(B)/tests/mock/libextend_rxe.so: $(B)/obj/tests/mock/extend_rxe_driver.o
 	$(call say,LD,$@)
