@@ -200,6 +200,42 @@ else
 	skipped=$((skipped + 1))
 fi
 
+# Two command lines, as of two machines; here both are this one.
+both() # both ARGUMENT...: status and $dir/out of the side that listens, $other of the other
+{
+	# shellcheck disable=SC2086
+	timeout -k 5 120 "$perf" "$@" --listen=127.0.0.1 --port "$port" \
+		--secret-file "$dir/secret" $files >"$dir/out" 2>"$dir/err" &
+	local listener=$!
+	for _ in $(seq 200); do
+		[ ! -s "$dir/secret" ] || break
+		sleep 0.05
+	done
+	# shellcheck disable=SC2086
+	timeout -k 5 120 "$perf" "$@" $more --connect 127.0.0.1 --port "$port" \
+		--secret-file "$dir/secret" >"$dir/other.out" 2>"$dir/other.err"
+	other=$?
+	wait $listener
+	status=$?
+}
+port=$((20000 + $$ % 10000)) files='' more=''
+both put --pes 4 --sizes 8,64K --iterations 300 --verify --json
+check "two sides: the one that listens exits 0" exits 0
+check "two sides: the other exits 0" [ "$other" -eq 0 ]
+check "two sides: rows" json "$row_keys and len(j['rows']) == 2 and
+all(r['pes'] == 4 and r['verified'] is True for r in j['rows'])"
+check "two sides: the secret is its owner's" [ "$(stat -c %a "$dir/secret")" = 600 ]
+files="$dir/odd $dir/empty"
+both copy --json
+check "two sides: copy exits 0" exits 0
+check "two sides: copy exits 0 on the other" [ "$other" -eq 0 ]
+check "two sides: copy" json 'len(j["rows"]) == 2 and all(r["verified"] for r in j["rows"])'
+files='' more='--window 3'
+both put --sizes 8 --iterations 10
+check "two sides that differ exit 1" exits 1
+check "two sides that differ: the other exits 1" [ "$other" -eq 1 ]
+check "two sides that differ are told" says "the other side's command or options differ"
+
 # Standard output.
 timeout 120 "$perf" put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
 status=$?

@@ -139,8 +139,78 @@ TEST(PerfOptions, Version_GoesToStandardOutputWithStatus0)
 	EXPECT_THAT(p.out, testing::MatchesRegex("nda-perf [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
+TEST(PerfOptions, TwoMachines_HaveHalfOfThePesEach)
+{
+	Parsed p = parse({"put", "--listen", "--secret-file", "s", "--pes", "6"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.listen, "0.0.0.0");
+	EXPECT_FALSE(p.options.one_machine());
+	EXPECT_EQ(p.options.first_pe(), 0u);
+	EXPECT_EQ(p.options.local_pes(), 3u);
+	p = parse({"put", "--connect", "node1", "--secret-file", "s", "--pes", "6"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.first_pe(), 3u);
+	EXPECT_EQ(p.options.local_pes(), 3u);
+	p = parse({"put", "--pes", "6"});
+	EXPECT_EQ(p.options.first_pe(), 0u);
+	EXPECT_EQ(p.options.local_pes(), 6u);
+}
+
+TEST(PerfOptions, Listen_TakesAnAddressAndLeavesFilesAlone)
+{
+	Parsed p = parse({"copy", "--listen", "file", "--secret-file", "s"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.listen, "0.0.0.0");
+	EXPECT_EQ(p.options.files, std::vector<std::string>{"file"});
+	p = parse({"copy", "--listen=::", "file", "--secret-file", "s"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.listen, "::");
+}
+
+TEST(PerfOptions, Connect_TakesTheFilesOfTheOtherSide)
+{
+	EXPECT_TRUE(parse({"copy", "--connect", "node1", "--secret-file", "s"}).run);
+	expect_usage({"copy", "--connect", "node1", "--secret-file", "s", "file"},
+		"copy: 'file': with --connect");
+}
+
+TEST(PerfOptions, Gid_IsAnAddressOrAnIndex)
+{
+	Parsed p = parse({"put", "--gid", "10.9.9.1"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.gid, "10.9.9.1");
+	EXPECT_FALSE(p.options.gid_is_index);
+	p = parse({"put", "--gid", "3"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_TRUE(p.options.gid_is_index);
+	EXPECT_TRUE(parse({"put", "--gid", "fd77::1"}).run);
+}
+
+TEST(PerfOptions, Fingerprint_TellsWhatBothSidesMustAgreeOn)
+{
+	const uint64_t own = parse({"put"}).options.fingerprint();
+	EXPECT_EQ(parse({"put", "--nic", "rxe0", "--json", "--gid", "3"})
+			  .options.fingerprint(),
+		own);
+	for (const auto &words : {std::vector<std::string>{"get"}, {"put", "--sizes", "8"},
+		     {"put", "--window", "3"}, {"put", "--verify"}, {"put", "--pes", "4"}})
+		EXPECT_NE(parse(words).options.fingerprint(), own) << words.back();
+}
+
 TEST(PerfOptions, WrongUsage_NamesTheOptionAndTheCause)
 {
+	expect_usage({"put", "--gid", "1.2.3"}, "--gid: '1.2.3'");
+	expect_usage({"put", "--gid", "256"}, "--gid: '256'");
+	expect_usage({"put", "--path-mtu", "1500"}, "--path-mtu: '1500': must be a power");
+	expect_usage({"put", "--path-mtu", "8192"}, "--path-mtu: '8192'");
+	expect_usage({"put", "--listen"}, "--secret-file");
+	expect_usage({"put", "--secret-file", "s"}, "--secret-file: 's': needs --listen");
+	expect_usage({"put", "--listen", "--connect", "h", "--secret-file", "s"},
+		"--connect: 'h': excludes --listen");
+	expect_usage({"put", "--listen", "--secret-file", "s", "--pes", "3"},
+		"--pes: '3': must be even");
+	expect_usage({"put", "--listen", "--secret-file", "s", "--threads"}, "--threads");
+	expect_usage({"put", "--port", "0"}, "--port: '0'");
 	expect_usage({}, "command");
 	expect_usage({"fly"}, "fly");
 	expect_usage({"put", "--no-such"}, "--no-such");

@@ -129,8 +129,8 @@ Outcome Copy::send(uint64_t bytes)
 	work->results.resize(o_.cores);
 	// Each wait in it has the time of its own; this is for the sum of many.
 	constexpr uint64_t piece_limit_us = 60000000;
-	Outcome outcome = session_.run({copy_kernel, work, work->results, piece_limit_us,
-		Op::copy, std::min(bytes, o_.chunk_bytes), address_});
+	Outcome outcome = session_.run({session_.kernels().copy, work, work->results,
+		piece_limit_us, Op::copy, std::min(bytes, o_.chunk_bytes), address_});
 	uint64_t start_ns = UINT64_MAX;
 	uint64_t end_ns = 0;
 	for (const CoreResult &result : work->results) {
@@ -259,9 +259,15 @@ Outcome copy(Session &session, uint64_t piece_bytes)
 {
 	Copy job(session, piece_bytes);
 	Outcome outcome = job.prepare();
-	for (const std::string &path : session.options().files)
-		if (outcome == Outcome::ok)
-			outcome = job.file(path);
+	// Only PE 0's machine needs to have been told the files.
+	const std::vector<std::string> &files = session.options().files;
+	const uint64_t own = files.size();
+	std::vector<uint64_t> counts(session.n_pes());
+	if (outcome == Outcome::ok)
+		outcome = session.allgather(&own, counts.data(), sizeof(own));
+	for (uint64_t i = 0; i < counts[0] && outcome == Outcome::ok; i++)
+		outcome = job.file(
+			i < own ? files[i] : "file " + std::to_string(i + 1) + " of PE 0");
 	return outcome;
 }
 

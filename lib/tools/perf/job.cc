@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -85,7 +86,8 @@ struct Pe {
 class Job {
 public:
 	Job(const JobPlan &plan, const JobCallbacks &callbacks)
-		: plan_(plan), callbacks_(callbacks), pes_(plan.n_pes)
+		: plan_(plan), callbacks_(callbacks),
+		  pes_(plan.local_pes ? plan.local_pes : plan.n_pes)
 	{}
 	~Job() { end_all(); }
 
@@ -94,11 +96,13 @@ public:
 
 private:
 	bool listen();
-	bool start_pe(uint32_t pe);
+	bool listen_at(const addrinfo &where);
+	bool fill_secret();
+	bool start_pe(uint32_t index);
 	[[noreturn]] void exec(
 		char *const *argv, const Ticket &ticket, int ticket_fd, pid_t parent);
 	void wait_for_events(Clock::time_point until);
-	void read_report(uint32_t pe);
+	void read_report(uint32_t index);
 	void reap();
 	void end_all();
 	bool running() const;
@@ -115,42 +119,78 @@ private:
 	Clock::time_point heard_at_;
 };
 
+// A socket for PE 0, on loopback unless the plan says where.
 bool Job::listen()
 {
-	listen_ = Fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	sockaddr_in address = {};
-	address.sin_family = AF_INET;
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addrinfo hints = {};
+	hints.ai_family = AF_UNSPEC;
+	hints.ai_socktype = SOCK_STREAM;
+	hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;
+	addrinfo *found = nullptr;
+	const char *address = plan_.address.empty() ? "127.0.0.1" : plan_.address.c_str();
+	const int rc =
+		getaddrinfo(address, std::to_string(plan_.port).c_str(), &hints, &found);
+	if (rc != 0) {
+		callbacks_.failure(std::string(address) + ": " + gai_strerror(rc));
+		return false;
+	}
+	const bool listens = listen_at(*found);
+	if (!listens)
+		callbacks_.failure(errno_text(("listening on " + std::string(address) +
+			" port " + std::to_string(plan_.port))
+						      .c_str()));
+	freeaddrinfo(found);
+	return listens;
+}
+
+bool Job::listen_at(const addrinfo &where)
+{
+	listen_ = Fd(socket(where.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	// A port that was used a moment ago is free.
+	const int on = 1;
+	sockaddr_storage address = {};
 	socklen_t size = sizeof(address);
 	auto *any = reinterpret_cast<sockaddr *>(&address);
-	if (!listen_ || bind(listen_.get(), any, size) != 0 ||
+	if (!listen_ ||
+		setsockopt(listen_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+		bind(listen_.get(), where.ai_addr, where.ai_addrlen) != 0 ||
 		::listen(listen_.get(), int(plan_.n_pes)) != 0 ||
 		getsockname(listen_.get(), any, &size) != 0)
 		return false;
-	ticket_.port = ntohs(address.sin_port);
+	// At the same place in both families.
+	ticket_.port = ntohs(reinterpret_cast<sockaddr_in *>(any)->sin_port);
 	return true;
+}
+
+// The job's own, or one that nobody knows.
+bool Job::fill_secret()
+{
+	if (plan_.secret) {
+		memcpy(ticket_.secret, plan_.secret, sizeof(ticket_.secret));
+		return true;
+	}
+	return getrandom(ticket_.secret, sizeof(ticket_.secret), 0) ==
+		ssize_t(sizeof(ticket_.secret));
 }
 
 bool Job::start()
 {
 	heard_at_ = Clock::now();
 	ticket_.n_pes = plan_.n_pes;
+	ticket_.port = plan_.port;
 	if (signals_.fd() < 0) {
 		callbacks_.failure(errno_text("signalfd"));
 		return false;
 	}
-	if (getrandom(ticket_.secret, sizeof(ticket_.secret), 0) !=
-		ssize_t(sizeof(ticket_.secret))) {
+	if (!fill_secret()) {
 		callbacks_.failure(errno_text("getrandom"));
 		return false;
 	}
-	if (!listen()) {
-		callbacks_.failure(errno_text("listening on 127.0.0.1"));
+	if (plan_.first_pe == 0 && !listen())
 		return false;
-	}
-	for (uint32_t pe = 0; pe < plan_.n_pes; pe++) {
-		if (!start_pe(pe)) {
-			callbacks_.failure("PE " + std::to_string(pe) +
+	for (uint32_t i = 0; i < pes_.size(); i++) {
+		if (!start_pe(i)) {
+			callbacks_.failure("PE " + std::to_string(plan_.first_pe + i) +
 				": starting it: " + strerror(errno));
 			return false;
 		}
@@ -159,13 +199,14 @@ bool Job::start()
 	return true;
 }
 
-bool Job::start_pe(uint32_t pe)
+bool Job::start_pe(uint32_t index)
 {
+	const uint32_t pe = plan_.first_pe + index;
 	int report[2];
 	int ticket_pipe[2];
 	if (pipe2(report, O_CLOEXEC) != 0)
 		return false;
-	pes_[pe].report = Fd(report[0]);
+	pes_[index].report = Fd(report[0]);
 	Fd report_end(report[1]);
 	fcntl(report[0], F_SETFL, O_NONBLOCK);
 	if (pipe2(ticket_pipe, O_CLOEXEC) != 0)
@@ -194,7 +235,7 @@ bool Job::start_pe(uint32_t pe)
 		exec(argv.data(), ticket, ticket_read.get(), parent);
 	if (pid < 0)
 		return false;
-	pes_[pe].pid = pid;
+	pes_[index].pid = pid;
 	return true;
 }
 
@@ -234,8 +275,8 @@ int Job::run()
 			end_all();
 			return sig;
 		}
-		for (uint32_t pe = 0; pe < pes_.size(); pe++)
-			read_report(pe);
+		for (uint32_t i = 0; i < pes_.size(); i++)
+			read_report(i);
 		reap();
 		Clock::time_point now = Clock::now();
 		if (!running() || now < deadline())
@@ -270,7 +311,8 @@ void Job::read_report(uint32_t index)
 		size_t start = 0;
 		size_t end;
 		while ((end = pe.partial.find('\n', start)) != std::string::npos) {
-			callbacks_.line(index, pe.partial.substr(start, end - start));
+			callbacks_.line(plan_.first_pe + index,
+				pe.partial.substr(start, end - start));
 			start = end + 1;
 		}
 		pe.partial.erase(0, start);
@@ -293,7 +335,7 @@ void Job::reap()
 			failed_ = true;
 			failed_at_ = Clock::now();
 		}
-		callbacks_.end(i, status);
+		callbacks_.end(plan_.first_pe + i, status);
 	}
 }
 

@@ -17,13 +17,21 @@ namespace nda::perf {
 struct Ticket {
 	uint8_t secret[32];
 	uint32_t n_pes;
-	uint16_t port;     // on 127.0.0.1, where PE 0 listens
+	uint16_t port;     // where PE 0 listens
 	int32_t listen_fd; // PE 0's listening socket; -1 for others
 	int32_t report_fd;
 };
 
 struct JobPlan {
 	uint32_t n_pes = 0;
+	// Of a job of two machines: which PEs are started here, where PE 0 listens, and the
+	// secret. Otherwise all are, on a free port of loopback, with a secret of their
+	// own.
+	uint32_t first_pe = 0;
+	uint32_t local_pes = 0; // 0: all
+	std::string address;
+	uint16_t port = 0;
+	const uint8_t *secret = nullptr;
 	// Run for PE i as: program --job-pe=i --job-fd=FD arguments...
 	std::string program;
 	std::vector<std::string> arguments;

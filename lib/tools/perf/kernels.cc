@@ -9,13 +9,16 @@
 #include <thread>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/soft_core.h>
+#include <nda/table.h>
 
 namespace nda::perf {
 namespace {
 
 using nda::aiv::SoftCore;
-using Device = nda::aiv::Device<SoftCore>;
+template <class Engine>
+using DeviceOf = nda::aiv::Device<SoftCore, Engine>;
 
 // From this size on a message takes longer than looking at the clock.
 constexpr uint64_t large_bytes = 65536;
@@ -96,6 +99,7 @@ private:
 	uint64_t at_ = 0;
 };
 
+template <class Device>
 nda_status post(Device &device, const Work &work, const Share &share)
 {
 	if (work.get)
@@ -104,6 +108,7 @@ nda_status post(Device &device, const Work &work, const Share &share)
 }
 
 // Posts n messages, a doorbell each.
+template <class Device>
 nda_status post_each(Device &device, const Work &work, Share &share, uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++, share.next())
@@ -113,6 +118,7 @@ nda_status post_each(Device &device, const Work &work, Share &share, uint64_t n)
 }
 
 // Posts n messages with one doorbell.
+template <class Device>
 nda_status post_batch(Device &device, const Work &work, Share &share, uint64_t n)
 {
 	auto batch = device.batch(work.peer);
@@ -127,6 +133,7 @@ nda_status post_batch(Device &device, const Work &work, Share &share, uint64_t n
 }
 
 // Posts a window, less of it if the time is over first, and waits for it.
+template <class Device>
 nda_status send_window(Device &device, const Work &work, Share &share, Span &span)
 {
 	const uint64_t window = span.left(work.window);
@@ -147,6 +154,7 @@ nda_status send_window(Device &device, const Work &work, Share &share, Span &spa
 	return status;
 }
 
+template <class Device>
 nda_status run_rate(Device &device, const Work &work, Share &share, CoreResult &result)
 {
 	Span span(work, result);
@@ -156,6 +164,7 @@ nda_status run_rate(Device &device, const Work &work, Share &share, CoreResult &
 	return status;
 }
 
+template <class Device>
 nda_status run_latency(Device &device, const Work &work, Share &share, CoreResult &result)
 {
 	Stopwatch watch(device.core());
@@ -175,9 +184,11 @@ nda_status run_latency(Device &device, const Work &work, Share &share, CoreResul
 	return NDA_OK;
 }
 
+template <class Device>
 using Body = nda_status (*)(Device &, const Work &, Share &, CoreResult &);
 
-void run(const nda_core *core, void *arg, Body body)
+template <class Device>
+void run(const nda_core *core, void *arg, Body<Device> body)
 {
 	Work &work = *static_cast<Work *>(arg);
 	CoreResult &result = work.results[core->index];
@@ -209,6 +220,7 @@ private:
 };
 
 // Posts the next window of chunks to one PE.
+template <class Device>
 nda_status post_chunks(
 	Device &device, const CopyWork &work, uint32_t pe, Chunks &chunks, uint64_t *posted)
 {
@@ -229,6 +241,7 @@ nda_status post_chunks(
 }
 
 // The same window of chunks to each PE in turn, then one wait for all of them.
+template <class Device>
 nda_status send_chunks(
 	Device &device, const CopyWork &work, Chunks &chunks, CoreResult &result)
 {
@@ -254,6 +267,7 @@ nda_status send_chunks(
 	return NDA_OK;
 }
 
+template <class Device>
 nda_status run_copy(Device &device, const CopyWork &work, CoreResult &result)
 {
 	Stopwatch watch(device.core());
@@ -270,6 +284,28 @@ nda_status run_copy(Device &device, const CopyWork &work, CoreResult &result)
 	return NDA_OK;
 }
 
+template <class Device>
+void copy(const nda_core *core, void *arg)
+{
+	CopyWork &work = *static_cast<CopyWork *>(arg);
+	CoreResult &result = work.results[core->index];
+	result.core = core->index;
+	Device device;
+	result.status = device.open(SoftCore(core), work.table, core->index);
+	if (result.status == NDA_OK)
+		result.status = run_copy(device, work, result);
+}
+
+// Of the queue format of one engine.
+template <class Engine>
+constexpr Kernels kernels = {[](const nda_core *core, void *work) {
+				     run<DeviceOf<Engine>>(core, work, run_latency);
+			     },
+	[](const nda_core *core, void *work) {
+		run<DeviceOf<Engine>>(core, work, run_rate);
+	},
+	copy<DeviceOf<Engine>>};
+
 } // namespace
 
 uint64_t now_ns()
@@ -278,14 +314,16 @@ uint64_t now_ns()
 		std::chrono::nanoseconds(1));
 }
 
-void latency_kernel(const nda_core *core, void *work)
+const Kernels *kernels_of(uint32_t format)
 {
-	run(core, work, run_latency);
-}
-
-void rate_kernel(const nda_core *core, void *work)
-{
-	run(core, work, run_rate);
+	switch (format) {
+	case NDA_FORMAT_HNS1825:
+		return &kernels<aiv::hns1825::Engine>;
+	case NDA_FORMAT_RXE:
+		return &kernels<aiv::rxe::Engine>;
+	default:
+		return nullptr;
+	}
 }
 
 void memcpy_kernel(const nda_core *core, void *arg)
@@ -300,17 +338,6 @@ void memcpy_kernel(const nda_core *core, void *arg)
 		share.next();
 		span.done(1);
 	}
-}
-
-void copy_kernel(const nda_core *core, void *arg)
-{
-	CopyWork &work = *static_cast<CopyWork *>(arg);
-	CoreResult &result = work.results[core->index];
-	result.core = core->index;
-	Device device;
-	result.status = device.open(SoftCore(core), work.table, core->index);
-	if (result.status == NDA_OK)
-		result.status = run_copy(device, work, result);
 }
 
 } // namespace nda::perf

@@ -48,11 +48,9 @@ struct Work {
 
 uint64_t now_ns();
 
-void latency_kernel(const nda_core *core, void *work); // each message is waited for
-void rate_kernel(const nda_core *core, void *work);    // each window is waited for
-void memcpy_kernel(const nda_core *core, void *work);  // the same bytes by memcpy()
+void memcpy_kernel(const nda_core *core, void *work); // the same bytes by memcpy()
 
-// The argument of copy_kernel: one piece of a file to every other PE.
+// The argument of the kernel that copies: one piece of a file to every other PE.
 struct CopyWork {
 	uint64_t table = 0;
 	uint64_t address = 0; // in the heap
@@ -63,7 +61,14 @@ struct CopyWork {
 	Results results;
 };
 
-void copy_kernel(const nda_core *core, void *work);
+// The kernels that drive a NIC.
+struct Kernels {
+	nda_kernel_fn latency; // each message is waited for
+	nda_kernel_fn rate;    // each window is waited for
+	nda_kernel_fn copy;
+};
+// Those of a queue format, enum nda_format; nullptr: there are none.
+const Kernels *kernels_of(uint32_t format);
 
 } // namespace nda::perf
 

@@ -23,7 +23,7 @@ constexpr uint64_t fresh_bytes = 64 << 20; // of a PE, bounds the rounds of larg
 struct Tally {
 	Outcome outcome = Outcome::ok;
 	uint64_t messages = 0;
-	uint64_t start_ns = UINT64_MAX; // of the first of its cores
+	uint64_t start_ns = UINT64_MAX; // of the first of its cores, after the common base
 	uint64_t end_ns = 0;            // of the last one
 	uint64_t written = 0;           // slots that every core has used
 };
@@ -136,8 +136,12 @@ Outcome Measurement::phase(
 	Outcome outcome = session_.allgather(&ready, all_ready.data(), sizeof(ready));
 	if (outcome != Outcome::ok)
 		return outcome;
-	const uint64_t last = *std::max_element(all_ready.begin(), all_ready.end());
-	work->start_ns = last + launch_ns + launch_core_ns * o_.cores;
+	// Clocks of different machines have nothing to do with each other: there the start
+	// is as good as the allgather brings all PEs to it, and times count from there.
+	const uint64_t base = o_.one_machine()
+		? *std::max_element(all_ready.begin(), all_ready.end())
+		: now_ns();
+	work->start_ns = base + launch_ns + launch_core_ns * o_.cores;
 
 	Tally own;
 	own.outcome = session_.run({kernel, work, work->results, work->time_us, o_.op,
@@ -147,8 +151,8 @@ Outcome Measurement::phase(
 	own.written = layout_.slots;
 	for (const CoreResult &result : work->results) {
 		own.messages += result.messages;
-		own.start_ns = std::min(own.start_ns, result.start_ns);
-		own.end_ns = std::max(own.end_ns, result.end_ns);
+		own.start_ns = std::min(own.start_ns, result.start_ns - base);
+		own.end_ns = std::max(own.end_ns, result.end_ns - base);
 		own.written = std::min(own.written, result.messages);
 	}
 	std::vector<Tally> tallies(n_);
@@ -224,9 +228,9 @@ Outcome Measurement::latency(Histogram *latencies)
 	std::shared_ptr<Work> work = new_work();
 	Outcome outcome = set_memory();
 	if (outcome == Outcome::ok)
-		outcome = warm_up(latency_kernel);
+		outcome = warm_up(session_.kernels().latency);
 	if (outcome == Outcome::ok)
-		outcome = phase(latency_kernel, work, &unused);
+		outcome = phase(session_.kernels().latency, work, &unused);
 	if (outcome == Outcome::ok)
 		outcome = check_memory();
 	if (outcome != Outcome::ok)
@@ -249,7 +253,7 @@ Outcome Measurement::rates(Totals *messages, Totals *copies)
 	progress("rate");
 	Outcome outcome = set_memory();
 	if (outcome == Outcome::ok)
-		outcome = warm_up(rate_kernel);
+		outcome = warm_up(session_.kernels().rate);
 	if (outcome == Outcome::ok && large()) {
 		Totals unused;
 		std::shared_ptr<Work> work = memcpy_work();
@@ -266,7 +270,7 @@ Outcome Measurement::rates(Totals *messages, Totals *copies)
 		work = new_work();
 		work->time_us = std::max<uint64_t>(work->time_us / turns, 1);
 		if (outcome == Outcome::ok)
-			outcome = phase(rate_kernel, work, messages);
+			outcome = phase(session_.kernels().rate, work, messages);
 	}
 	return outcome == Outcome::ok ? check_memory() : outcome;
 }
@@ -284,7 +288,7 @@ Outcome Measurement::fresh_data()
 		work->time_us = 0;
 		Totals unused;
 		if (outcome == Outcome::ok)
-			outcome = phase(rate_kernel, work, &unused);
+			outcome = phase(session_.kernels().rate, work, &unused);
 		if (outcome == Outcome::ok)
 			outcome = check_memory();
 		if (outcome != Outcome::ok)

@@ -20,6 +20,7 @@
 #include "lib/tools/perf/job.h"
 #include "lib/tools/perf/pe.h"
 #include "lib/tools/perf/report.h"
+#include "lib/tools/perf/secret.h"
 
 namespace nda::perf {
 namespace {
@@ -52,6 +53,16 @@ void send_line(int fd, const std::string &line)
 	}
 }
 
+// Where PE 0 is; nullptr: on loopback.
+const char *address_of(const Options &o)
+{
+	if (!o.connect.empty())
+		return o.connect.c_str();
+	if (o.listen == "::")
+		return "::1";
+	return o.listen.empty() || o.listen == "0.0.0.0" ? nullptr : o.listen.c_str();
+}
+
 // A PE that the parent started as a process.
 int pe_process(const Options &o, const MemoryPlan &plan)
 {
@@ -65,6 +76,7 @@ int pe_process(const Options &o, const MemoryPlan &plan)
 	nda_bootstrap_tcp_attr attr = {};
 	attr.pe = uint32_t(o.job_pe);
 	attr.n_pes = o.pes;
+	attr.address = address_of(o);
 	attr.port = ticket.port;
 	attr.listen_fd = ticket.listen_fd;
 	attr.secret = ticket.secret;
@@ -84,10 +96,19 @@ int pe_process(const Options &o, const MemoryPlan &plan)
 	return end.exit_status;
 }
 
-void process_job(const Options &o, int argc, char **argv, Report &report)
+// secret: of a job of two machines, else nullptr.
+void process_job(
+	const Options &o, const uint8_t *secret, int argc, char **argv, Report &report)
 {
 	JobPlan plan;
 	plan.n_pes = o.pes;
+	plan.first_pe = o.first_pe();
+	plan.local_pes = o.local_pes();
+	plan.secret = secret;
+	if (!o.one_machine()) {
+		plan.address = o.listen;
+		plan.port = o.port;
+	}
 	plan.program = "/proc/self/exe";
 	plan.arguments.assign(argv + 1, argv + argc);
 	plan.silence_ms = silence_ms(o);
@@ -209,6 +230,15 @@ int run(int argc, char **argv)
 	}
 	if (o.job_pe >= 0)
 		return pe_process(o, plan);
+	uint8_t secret[secret_bytes];
+	if (!o.one_machine()) {
+		const std::string wrong =
+			read_secret(o.secret_file, !o.listen.empty(), secret);
+		if (!wrong.empty()) {
+			fprintf(stderr, "nda-perf: --secret-file: %s\n", wrong.c_str());
+			return exit_failure;
+		}
+	}
 
 	Report report(stdout, stderr, style_of(o));
 	bool files_good = true;
@@ -225,7 +255,7 @@ int run(int argc, char **argv)
 	if (files_good && o.threads)
 		clean = ThreadJob(o, plan, report).run();
 	else if (files_good)
-		process_job(o, argc, argv, report);
+		process_job(o, o.one_machine() ? nullptr : secret, argc, argv, report);
 	int status = report.finish();
 	if (!clean)
 		_exit(status);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "lib/tools/perf/options.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -63,11 +65,47 @@ bool power_of_two(uint64_t v)
 	return v != 0 && (v & (v - 1)) == 0;
 }
 
+void parse_gid(Options &o, const std::string &text)
+{
+	uint64_t index;
+	in6_addr address;
+	o.gid_is_index = parse_decimal(text, &index);
+	if (o.gid_is_index ? index > 255
+			   : inet_pton(AF_INET, text.c_str(), &address) != 1 &&
+				inet_pton(AF_INET6, text.c_str(), &address) != 1)
+		reject("--gid", text, "must be an address of IPv4 or IPv6, or 0 to 255");
+	o.gid = text;
+}
+
+void add_machines(CLI::App &app, Options &o)
+{
+	app.add_flag("--listen{0.0.0.0}", o.listen,
+		"half of the PEs are here, the others come from another machine; "
+		"--listen=ADDRESS listens there only");
+	app.add_option("--connect", o.connect,
+		   "half of the PEs are here, the others are where nda-perf listens")
+		->type_name("HOST");
+	add_number(app, "--port", o.port, 1, 65535, parse_decimal,
+		"the TCP port where they meet; 18720 by default");
+	app.add_option("--secret-file", o.secret_file,
+		   "the secret of a job of two machines, a file of mode 0600; --listen "
+		   "makes it if it does not exist")
+		->type_name("FILE");
+}
+
 void add_common(CLI::App &app, Options &o)
 {
 	app.option_defaults()->take_last();
-	app.add_option("--nic", o.nic, "the NIC; soft:hns1825 by default")
+	app.add_option("--nic", o.nic,
+		   "the NIC, e.g. rxe0 or mlx5_0:2; soft:hns1825 by default")
 		->type_name("NAME");
+	app.add_option_function<std::string>(
+		   "--gid", [&o](const std::string &text) { parse_gid(o, text); },
+		   "the NIC's GID, by its address or index")
+		->type_name("ADDRESS");
+	add_number(app, "--path-mtu", o.path_mtu_bytes, 256, 4096, parse_size,
+		"most bytes of a packet, a power of two; by default what the ports can");
+	add_machines(app, o);
 	add_number(app, "--pes", o.pes, 2, 128, parse_decimal,
 		"PEs, each a process with an NPU of its own; 2 by default");
 	app.add_flag("--threads", o.threads, "PEs are threads of this process instead");
@@ -148,14 +186,46 @@ void add_measuring(CLI::App &app, Options &o)
 
 void check_files(const Options &o)
 {
+	if (o.op == Op::copy && !o.connect.empty()) {
+		if (!o.files.empty())
+			reject("copy", o.files[0],
+				"with --connect, files are the other side's");
+		return;
+	}
 	if (o.op == Op::copy && o.files.empty())
 		throw CLI::ParseError("copy: at least one FILE is required", exit_usage);
 	if (o.op != Op::copy && !o.files.empty())
 		reject(op_name(o.op), o.files[0], "takes no files");
 }
 
+void check_machines(const Options &o)
+{
+	if (!o.listen.empty() && !o.connect.empty())
+		reject("--connect", o.connect, "excludes --listen");
+	if (o.one_machine()) {
+		if (!o.secret_file.empty())
+			reject("--secret-file", o.secret_file,
+				"needs --listen or --connect");
+		return;
+	}
+	if (o.secret_file.empty())
+		throw CLI::ParseError(
+			"--listen and --connect need a --secret-file", exit_usage);
+	if (o.threads)
+		throw CLI::ParseError(
+			"--threads: PEs of two machines are no threads of one process",
+			exit_usage);
+	if (o.pes % 2 != 0)
+		reject("--pes", std::to_string(o.pes),
+			"must be even, half on each machine");
+}
+
 void check_together(const Options &o)
 {
+	check_machines(o);
+	if (o.path_mtu_bytes && !power_of_two(o.path_mtu_bytes))
+		reject("--path-mtu", std::to_string(o.path_mtu_bytes),
+			"must be a power of two");
 	if (!power_of_two(o.depth))
 		reject("--depth", std::to_string(o.depth), "must be a power of two");
 	if (o.signal_every > o.depth / 2)
@@ -184,6 +254,24 @@ void add_before_command(CLI::App &app, Options &o)
 }
 
 } // namespace
+
+// FNV-1a, of the values as text.
+uint64_t Options::fingerprint() const
+{
+	std::string text;
+	const auto add = [&](uint64_t v) { text += std::to_string(v) + ","; };
+	for (uint64_t v : {uint64_t(op), uint64_t(pes), uint64_t(cores), uint64_t(window),
+		     uint64_t(batch), uint64_t(signal_every), uint64_t(depth), heap_bytes,
+		     iterations, time_limit_us, uint64_t(warmup), uint64_t(verify),
+		     chunk_bytes, uint64_t(timeout_ms)})
+		add(v);
+	for (uint64_t size : sizes)
+		add(size);
+	uint64_t hash = 0xcbf29ce484222325;
+	for (char c : text)
+		hash = (hash ^ uint8_t(c)) * 0x100000001b3;
+	return hash;
+}
 
 const char *op_name(Op op)
 {

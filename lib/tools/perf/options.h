@@ -41,6 +41,16 @@ struct Options {
 	uint32_t timeout_ms = 10000;
 	bool json = false;
 	bool quiet = false;
+	std::string gid; // an address or an index; "": the library's choice
+	bool gid_is_index = false;
+	uint32_t path_mtu_bytes = 0; // 0: the ports'
+
+	// A job of two machines: this one has the first half of the PEs and listens, or it
+	// has the second half and connects; both empty: one machine.
+	std::string listen;
+	std::string connect;
+	uint16_t port = 18720;
+	std::string secret_file;
 
 	// put and get
 	std::vector<uint64_t> sizes = {8, 64, 512, 4096, 32768, 262144, 1048576};
@@ -56,6 +66,13 @@ struct Options {
 	// Given by the parent to the PEs it starts.
 	int job_pe = -1;
 	int job_fd = -1;
+
+	bool one_machine() const { return listen.empty() && connect.empty(); }
+	// The PEs that are started here.
+	uint32_t first_pe() const { return connect.empty() ? 0 : pes / 2; }
+	uint32_t local_pes() const { return one_machine() ? pes : pes / 2; }
+	// Of what all PEs must have been told alike.
+	uint64_t fingerprint() const;
 };
 
 // What came of the command line.

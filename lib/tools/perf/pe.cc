@@ -16,6 +16,9 @@ PeEnd run_pe(const Options &options, const MemoryPlan &plan, const nda_bootstrap
 						 : measure(session, plan.part_bytes);
 	if (outcome == Outcome::ok)
 		session.close();
+	// Whoever failed says why on its own machine.
+	if (outcome == Outcome::stopped && !options.one_machine())
+		session.fail("job", "another PE failed");
 	return {session.exit_status(), session.broken()};
 }
 

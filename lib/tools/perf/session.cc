@@ -96,13 +96,42 @@ Outcome Session::open_nic()
 	attr.inject = options_.inject.empty() ? nullptr : options_.inject.c_str();
 	nic_ = nda_nic_open(options_.nic.c_str(), &attr, sizeof(attr));
 	if (nic_)
-		return Outcome::ok;
+		return choose_kernels();
 	const int error = errno;
 	// The text names the NIC, and is the same on every PE.
 	if (error == ENODEV || error == ENOENT || error == ENXIO)
 		return fail_as(cause_of(error), exit_no_device);
 	return fail_as(cause_of(error),
 		error == EINVAL && attr.inject ? exit_usage : exit_failure);
+}
+
+Outcome Session::choose_kernels()
+{
+	nda_nic_info info;
+	if (int error = nda_nic_query(nic_, &info, sizeof(info)))
+		return fail_call(error);
+	kernels_ = kernels_of(info.format);
+	if (kernels_)
+		return Outcome::ok;
+	return fail("nic " + options_.nic,
+		"no kernels for its queue format " + std::to_string(info.format));
+}
+
+// The halves of a job of two machines were started by two command lines.
+Outcome Session::compare_options()
+{
+	const uint64_t own = options_.fingerprint();
+	std::vector<uint64_t> all(n_pes());
+	if (Outcome o = allgather(&own, all.data(), sizeof(own)); o != Outcome::ok)
+		return o;
+	const bool same = std::all_of(
+		all.begin(), all.end(), [&](uint64_t v) { return v == all[0]; });
+	if (same)
+		return Outcome::ok;
+	return pe() == 0
+		? fail("PE 0",
+			  "the other side's command or options differ from this side's")
+		: Outcome::stopped;
 }
 
 Outcome Session::open_group(uint64_t heap_bytes)
@@ -112,6 +141,13 @@ Outcome Session::open_group(uint64_t heap_bytes)
 	attr.n_cores = options_.cores;
 	attr.channel.sq_depth = options_.depth;
 	attr.channel.signal_every = options_.signal_every;
+	attr.channel.path_mtu_bytes = options_.path_mtu_bytes;
+	if (options_.gid_is_index) {
+		attr.channel.comp_mask |= NDA_CHANNEL_GID_INDEX;
+		attr.channel.gid_index = uint32_t(std::stoul(options_.gid));
+	} else if (!options_.gid.empty()) {
+		attr.channel.gid_address = options_.gid.c_str();
+	}
 	attr.channel.device_timeout_us = uint32_t(
 		std::min<uint64_t>(uint64_t(options_.timeout_ms) * 1000, UINT32_MAX));
 	group_ = nda_group_create(&bootstrap_, npu_, &nic_, 1, &attr, sizeof(attr));
@@ -128,6 +164,8 @@ Outcome Session::open(uint64_t heap_bytes)
 		opened = open_nic();
 	// Whoever failed must not leave the others waiting in the group's creation.
 	opened = agree(opened);
+	if (opened == Outcome::ok)
+		opened = compare_options();
 	return opened == Outcome::ok ? open_group(heap_bytes) : opened;
 }
 

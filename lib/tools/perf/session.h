@@ -43,6 +43,7 @@ public:
 	uint32_t pe() const { return bootstrap_.pe; }
 	uint32_t n_pes() const { return bootstrap_.n_pes; }
 	uint64_t table() const { return nda_group_table(group_); }
+	const Kernels &kernels() const { return *kernels_; }
 
 	Outcome alloc(uint64_t size, uint64_t *address);
 	Outcome read(void *data, uint64_t address, uint64_t size);
@@ -78,6 +79,8 @@ public:
 private:
 	Outcome open_npu(uint64_t heap_bytes);
 	Outcome open_nic();
+	Outcome choose_kernels();
+	Outcome compare_options();
 	Outcome open_group(uint64_t heap_bytes);
 	Outcome fail_as(const std::string &message, int exit_status);
 	// Of a call of libnda that failed: its text names the object.
@@ -91,6 +94,7 @@ private:
 	nda_npu *npu_ = nullptr;
 	nda_nic *nic_ = nullptr;
 	nda_group *group_ = nullptr;
+	const Kernels *kernels_ = nullptr; // of the NIC's queue format
 	int exit_status_ = exit_ok;
 	bool broken_ = false; // a PE is gone, or a kernel doesn't end
 };
