@@ -9,6 +9,12 @@ extern "C" __attribute__((noinline)) enum nda_status bench_put8(
 	return device->put_nbi(pe, dst, src, n);
 }
 
+extern "C" __attribute__((noinline)) enum nda_status bench_put8_rxe(
+	RxeDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+{
+	return device->put_nbi(pe, dst, src, n);
+}
+
 extern "C" __attribute__((noinline)) enum nda_status bench_put8_batch16(
 	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 {

@@ -10,16 +10,22 @@
 
 #include <nda/aiv/device.h>
 #include <nda/aiv/host_core.h>
+#include <nda/aiv/rxe_queue.h>
 
 namespace nda::bench {
 
 using Device = aiv::Device<aiv::HostCore>;
+using RxeDevice = aiv::Device<aiv::HostCore, aiv::rxe::Engine>;
 
 constexpr uint32_t batch_size = 16;
 
 /* One put of @n bytes with its doorbell. */
 extern "C" enum nda_status bench_put8(
 	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
+
+/* The same on Soft-RoCE's queue. */
+extern "C" enum nda_status bench_put8_rxe(
+	RxeDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
 
 /* batch_size puts of @n bytes, one behind the other, with one doorbell. */
 extern "C" enum nda_status bench_put8_batch16(

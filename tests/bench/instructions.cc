@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * instructions put8|put8_every16|put8_batch16|drain: runs one path of data_plane_paths.h
- * many times for instructions.sh, which counts what callgrind sees inside it. The NIC is
- * played between the calls and not counted. Prints the number of operations.
+ * instructions put8|put8_every16|put8_batch16|drain|put8_rxe: runs one path of
+ * data_plane_paths.h many times for instructions.sh, which counts what callgrind sees
+ * inside it. The NIC is played between the calls and not counted. Prints the number of
+ * operations.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include <tests/bench/data_plane_paths.h>
 #include <tests/mock/hns1825_rig.h>
+#include <tests/mock/rxe_rig.h>
 
 namespace {
 
@@ -74,6 +76,34 @@ bool drain(Bench *b)
 	return b->consume(drained) && bench::bench_drain(&b->device, pe) == NDA_OK;
 }
 
+struct RxeBench {
+	test::RxeRig rig{[] {
+		test::RxeOptions options;
+		options.sq_slots = options.cq_slots = 1024;
+		return options;
+	}()};
+	bench::RxeDevice device;
+};
+
+/* All of the rounds. */
+bool put8_rxe()
+{
+	RxeBench b;
+	uint64_t dst = b.rig.own_base();
+
+	if (b.device.open(aiv::HostCore(), b.rig.address(), 0) != NDA_OK)
+		return false;
+	for (uint32_t i = 0; i < rounds; i++) {
+		for (uint32_t j = 0; j < burst; j++)
+			if (bench::bench_put8_rxe(&b.device, pe, dst, dst + 4096, 8) !=
+				NDA_OK)
+				return false;
+		if (b.rig.run(pe) != burst || b.device.quiet(pe) != NDA_OK)
+			return false;
+	}
+	return b.rig.fault.empty();
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -86,9 +116,16 @@ int main(int argc, char **argv)
 								      : nullptr;
 	Bench b(every16 ? 16 : 1);
 
+	if (strcmp(path, "put8_rxe") == 0) {
+		if (!put8_rxe())
+			return 1;
+		printf("%u\n", rounds * burst);
+		return 0;
+	}
 	if (!round) {
 		fprintf(stderr,
-			"usage: instructions put8|put8_every16|put8_batch16|drain\n");
+			"usage: instructions "
+			"put8|put8_every16|put8_batch16|drain|put8_rxe\n");
 		return 2;
 	}
 	if (!b.open()) {

@@ -9,7 +9,7 @@ output=$2
 failed=0
 json=
 
-count() # count PATH LIMIT FUNCTION: the path's instructions per operation into $json
+count() # count PATH LIMIT FUNCTION NAME: the path's instructions per operation into $json
 {
 	profile=$output.$1.callgrind
 	operations=$(timeout 300 valgrind --tool=callgrind --toggle-collect="bench_$3" \
@@ -24,16 +24,18 @@ count() # count PATH LIMIT FUNCTION: the path's instructions per operation into 
 	fi
 	per=$(echo "$total $operations" | awk '{ printf "%.1f", $1 / $2 }')
 	echo "$1: $per instructions per operation ($operations operations, limit $2)"
-	json="$json${json:+, }\"$1_hns1825\": $per"
+	json="$json${json:+, }\"$4\": $per"
 	echo "$per $2" | awk '{ exit !($1 <= $2) }' || {
 		echo "$1: above its limit of $2"
 		return 1
 	}
 }
 
-count put8 55 put8 || failed=1
-count put8_every16 55 put8 || failed=1
-count put8_batch16 40 put8_batch16 || failed=1
-count drain 12 drain || failed=1
+count put8 55 put8 put8_hns1825 || failed=1
+count put8_every16 55 put8 put8_every16_hns1825 || failed=1
+count put8_batch16 40 put8_batch16 put8_batch16_hns1825 || failed=1
+count drain 12 drain drain_hns1825 || failed=1
+# Counted, not limited: the kernel's part costs far more.
+count put8_rxe 1000 put8_rxe put8_rxe || failed=1
 echo "{$json}" >"$output"
 exit $failed
