@@ -16,8 +16,8 @@ MANDIR ?= $(PREFIX)/share/man
 RPATH ?= $$ORIGIN/../lib
 CXX ?= g++
 SAN ?=
-# Sanitizer builds cost twice the time with -O2 -g.
-CXXFLAGS ?= $(if $(SAN),-O1 -g1,-O2 -g)
+# Sanitizer builds cost thrice the time with -O2 -g.
+CXXFLAGS ?= $(if $(SAN),-O0 -g1,-O2 -g)
 V ?= 0
 
 comma := ,

@@ -18,6 +18,7 @@ count() { # count PATTERN: the number in the last line that matches
 
 for program in "$@"; do
 	echo "== $program"
+	begin=$(date +%s)
 	timeout -k 10 "${TEST_TIMEOUT:-300}" "$program" >"$log" 2>&1
 	status=$?
 	if grep -q '^\[==========\].* ran\.' "$log"; then
@@ -42,10 +43,10 @@ for program in "$@"; do
 		cat "$log"
 		echo "$program: exit status $status"
 	else
-		grep -A1 '^\[  SKIPPED \] [A-Z]' "$log"
-		grep -B1 '^\[  SKIPPED \].*ms)' "$log" | grep -v '^\[\|^--'
+		# Why each was skipped: GoogleTest tells it in the line before the test's end.
+		grep -B1 '^\[  SKIPPED \].*ms)' "$log" | grep -v '^--'
 	fi
-	echo "   $p passed, $f failed, $s skipped"
+	echo "   $p passed, $f failed, $s skipped ($(($(date +%s) - begin)) s)"
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 done
 echo "$passed passed, $failed failed, $skipped skipped"
