@@ -4,6 +4,8 @@
 # nda-perf as its users run it. Needs NDA_TEST_BUILD, or builds in build/.
 
 perf=${NDA_TEST_BUILD:-build}/bin/nda-perf
+# NDA_TEST_DOORBELL=map|proxy: cores ring in this way; the words go before the command.
+way=${NDA_TEST_DOORBELL:+--doorbell=$NDA_TEST_DOORBELL}
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 passed=0 failed=0 skipped=0
@@ -19,7 +21,8 @@ fail()
 
 run() # run ARGUMENT...: status, $dir/out, $dir/err
 {
-	timeout -k 5 120 "$perf" "$@" >"$dir/out" 2>"$dir/err"
+	# shellcheck disable=SC2086
+	timeout -k 5 120 "$perf" $way "$@" >"$dir/out" 2>"$dir/err"
 	status=$?
 }
 
@@ -90,6 +93,7 @@ for op in put get; do
 			check "$name: rows" json "j['schema'] == 1 and $row_keys and
 [r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
 all(r['op'] == '$op' and r['nic'] == 'soft:hns1825' and r['verified'] is True and
+r['doorbell'] == '${NDA_TEST_DOORBELL:-map}' and
 r['messages_per_s'] > 0 and 0 < r['latency_p50_ns'] <= r['latency_p99_ns']
 for r in j['rows']) and j['errors'] == []"
 		done
@@ -98,6 +102,16 @@ done
 run put --sizes 8 --iterations 100
 check "the table goes to stdout" grep -q '^ *8 B ' "$dir/out"
 check "no progress without a terminal" silent err
+
+# Doorbells.
+for ring in auto map proxy; do
+	run put --doorbell $ring --sizes 8 --iterations 100 --verify --json
+	way_taken=$([ $ring = auto ] && echo map || echo $ring)
+	check "--doorbell $ring is told in the row" \
+		json "j['rows'][0]['doorbell'] == '$way_taken' and j['rows'][0]['verified']"
+done
+run put --doorbell proxy --sizes 8 --iterations 100
+check "a proxied doorbell is told in the table" grep -q 'doorbells by proxy' "$dir/out"
 
 # Failures.
 for mode in "" --threads; do
@@ -117,7 +131,8 @@ done
 start_job()
 {
 	set -m
-	"$perf" "$@" >"$dir/out" 2>"$dir/err" &
+	# shellcheck disable=SC2086
+	"$perf" $way "$@" >"$dir/out" 2>"$dir/err" &
 	job=$!
 	set +m
 	for _ in $(seq 400); do
@@ -237,7 +252,8 @@ check "two sides that differ: the other exits 1" [ "$other" -eq 1 ]
 check "two sides that differ are told" says "the other side's command or options differ"
 
 # Standard output.
-timeout 120 "$perf" put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
+# shellcheck disable=SC2086
+timeout 120 "$perf" $way put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
 status=$?
 check "a full disk exits 1" exits 1
 check "a full disk is named" says "standard output"

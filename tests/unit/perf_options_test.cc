@@ -98,6 +98,17 @@ TEST(PerfOptions, DependentOptions_MayComeInEitherOrder)
 	}
 }
 
+TEST(PerfOptions, Doorbell_IsOneOfThreeWays)
+{
+	EXPECT_EQ(parse({"put"}).options.doorbell, Doorbell::automatic);
+	EXPECT_EQ(
+		parse({"put", "--doorbell", "auto"}).options.doorbell, Doorbell::automatic);
+	EXPECT_EQ(parse({"put", "--doorbell", "map"}).options.doorbell, Doorbell::map);
+	EXPECT_EQ(parse({"--doorbell=proxy", "get"}).options.doorbell, Doorbell::proxy);
+	expect_usage({"put", "--doorbell", "host"},
+		"--doorbell: 'host': must be auto, map or proxy");
+}
+
 TEST(PerfOptions, RepeatedOption_LastOneCounts)
 {
 	Parsed p =

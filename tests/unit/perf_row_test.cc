@@ -19,6 +19,7 @@ Row put_row()
 	row.window = 64;
 	row.batch = 16;
 	row.signal_every = 8;
+	row.doorbell = "proxy";
 	row.queues = 8;
 	row.size_bytes = 65536;
 	row.messages = 123456;
@@ -38,6 +39,7 @@ TEST(PerfRow, ToJson_HasEveryKeyWithItsType)
 	EXPECT_EQ(j["op"], "put");
 	EXPECT_EQ(j["nic"], "soft:hns1825");
 	EXPECT_EQ(j["pe_kind"], "process");
+	EXPECT_EQ(j["doorbell"], "proxy");
 	for (const char *key : {"pes", "cores", "window", "batch", "signal_every", "queues",
 		     "size_bytes", "messages", "latency_p50_ns", "latency_p99_ns"})
 		EXPECT_TRUE(j[key].is_number_unsigned()) << key;

@@ -217,6 +217,7 @@ Outcome Copy::finish()
 	row.window = o_.window;
 	row.batch = o_.batch;
 	row.signal_every = o_.signal_every;
+	row.doorbell = session_.doorbell();
 	row.queues = (n_ - 1) * o_.cores;
 	row.size_bytes = moved_;
 	row.messages = messages_;

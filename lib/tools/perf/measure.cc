@@ -328,6 +328,7 @@ void Measurement::send_row(
 	row.window = o_.window;
 	row.batch = o_.batch;
 	row.signal_every = o_.signal_every;
+	row.doorbell = session_.doorbell();
 	row.queues = n_ * o_.cores;
 	row.size_bytes = layout_.size;
 	row.messages = messages.messages;

@@ -93,6 +93,18 @@ void add_machines(CLI::App &app, Options &o)
 		->type_name("FILE");
 }
 
+void parse_doorbell(Options &o, const std::string &text)
+{
+	if (text == "auto")
+		o.doorbell = Doorbell::automatic;
+	else if (text == "map")
+		o.doorbell = Doorbell::map;
+	else if (text == "proxy")
+		o.doorbell = Doorbell::proxy;
+	else
+		reject("--doorbell", text, "must be auto, map or proxy");
+}
+
 void add_common(CLI::App &app, Options &o)
 {
 	app.option_defaults()->take_last();
@@ -124,6 +136,11 @@ void add_common(CLI::App &app, Options &o)
 	app.add_flag("--strict", o.strict, "fault on any access of the host to NPU memory");
 	app.add_flag(
 		"--no-assist", o.no_assist, "waiting cores don't run the NIC's engine");
+	app.add_option_function<std::string>(
+		   "--doorbell", [&o](const std::string &text) { parse_doorbell(o, text); },
+		   "cores ring themselves (map), or the host for them (proxy); by default "
+		   "proxy where map is not supported (auto)")
+		->type_name("WAY");
 	app.add_option("--inject", o.inject,
 		   "faults for a software NIC to make, e.g. remote-access-error:1000")
 		->type_name("TEXT");

@@ -16,6 +16,13 @@ enum class Op {
 	copy
 };
 
+// How cores ring.
+enum class Doorbell {
+	automatic,
+	map,
+	proxy
+};
+
 enum ExitStatus {
 	exit_ok = 0,
 	exit_failure = 1,
@@ -37,6 +44,7 @@ struct Options {
 	uint64_t heap_bytes = 0; // 0: what the sizes need
 	bool strict = false;
 	bool no_assist = false;
+	Doorbell doorbell = Doorbell::automatic;
 	std::string inject;
 	uint32_t timeout_ms = 10000;
 	bool json = false;

@@ -58,6 +58,8 @@ std::string head_text(const Row &row)
 		std::to_string(row.cores) + (row.cores == 1 ? " core" : " cores") +
 		" each, window " + std::to_string(row.window) + ", batch " +
 		std::to_string(row.batch) + ", " + std::to_string(row.queues) + " queues";
+	if (row.doorbell == "proxy")
+		text += ", doorbells by proxy";
 	if (row.signal_every != 1)
 		text += ", a completion every " + std::to_string(row.signal_every);
 	return text;

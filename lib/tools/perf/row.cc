@@ -73,7 +73,8 @@ bool from_json(const json &j, Row &row)
 		read(j, "pes", row.pes) && read(j, "pe_kind", mode) &&
 		read(j, "cores", row.cores) && read(j, "window", row.window) &&
 		read(j, "batch", row.batch) && read(j, "signal_every", row.signal_every) &&
-		read(j, "queues", row.queues) && read(j, "size_bytes", row.size_bytes) &&
+		read(j, "doorbell", row.doorbell) && read(j, "queues", row.queues) &&
+		read(j, "size_bytes", row.size_bytes) &&
 		read(j, "messages", row.messages) &&
 		read(j, "messages_per_s", row.messages_per_s) &&
 		read(j, "bytes_per_s", row.bytes_per_s) &&
@@ -117,6 +118,7 @@ json to_json(const Row &row)
 		{"window", row.window},
 		{"batch", row.batch},
 		{"signal_every", row.signal_every},
+		{"doorbell", row.doorbell},
 		{"queues", row.queues},
 		{"size_bytes", row.size_bytes},
 		{"messages", row.messages},

@@ -22,7 +22,8 @@ struct Row {
 	uint32_t window = 0;
 	uint32_t batch = 0;
 	uint32_t signal_every = 0;
-	uint32_t queues = 0; // in use, of all PEs
+	std::string doorbell; // "map" or "proxy"
+	uint32_t queues = 0;  // in use, of all PEs
 	uint64_t size_bytes = 0;
 	uint64_t messages = 0; // of all PEs, in the measurement of the rate
 	double messages_per_s = 0;

@@ -84,6 +84,10 @@ Outcome Session::open_npu(uint64_t heap_bytes)
 		attr.flags |= NDA_NPU_STRICT;
 	if (options_.no_assist)
 		attr.flags |= NDA_NPU_NO_ASSIST;
+	if (options_.doorbell == Doorbell::map)
+		attr.flags |= NDA_NPU_DOORBELL_MAP;
+	if (options_.doorbell == Doorbell::proxy)
+		attr.flags |= NDA_NPU_DOORBELL_PROXY;
 	npu_ = nda_npu_open("soft", &attr, sizeof(attr));
 	if (!npu_)
 		return fail_call(errno);
@@ -261,6 +265,15 @@ Outcome Session::run(const Launch &launch)
 	return outcome;
 }
 
+std::string Session::doorbell()
+{
+	nda_channel_info info = {};
+	const uint32_t next = (pe() + 1) % n_pes();
+	if (nda_group_queue_query(group_, next, 0, &info, sizeof(info)) != 0)
+		return "";
+	return info.doorbell == NDA_DOORBELL_PROXIED ? "proxy" : "map";
+}
+
 // The queue's number and what its NIC said, as far as they can be read.
 std::string Session::queue_text(uint32_t peer, uint32_t core)
 {
@@ -278,6 +291,11 @@ std::string Session::queue_text(uint32_t peer, uint32_t core)
 		error.status != NDA_OK)
 		text += ", WQE " + std::to_string(error.wqe_index) + ", NIC status " +
 			hex(error.raw_status) + "/" + hex(error.raw_vendor);
+	nda_channel_info info = {};
+	if (nda_group_queue_query(group_, peer, core, &info, sizeof(info)) == 0 &&
+		info.doorbell_error)
+		text += ", ringing its doorbell: " +
+			std::string(strerror(-info.doorbell_error));
 	return text;
 }
 

@@ -44,6 +44,8 @@ public:
 	uint32_t n_pes() const { return bootstrap_.n_pes; }
 	uint64_t table() const { return nda_group_table(group_); }
 	const Kernels &kernels() const { return *kernels_; }
+	// How cores ring for the queues to the next PE, as a row has it.
+	std::string doorbell();
 
 	Outcome alloc(uint64_t size, uint64_t *address);
 	Outcome read(void *data, uint64_t address, uint64_t size);
