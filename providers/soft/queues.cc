@@ -230,7 +230,8 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	send_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.send_cq);
 	send_cq_->users_.fetch_add(1);
 	recv_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.recv_cq);
-	recv_cq_->users_.fetch_add(1);
+	if (recv_cq_ != send_cq_)
+		recv_cq_->users_.fetch_add(1);
 	ops_ = attr.ops;
 	rc = init_queue(attr);
 	if (rc)
@@ -347,7 +348,7 @@ Qp::~Qp()
 		ops_->db_unmap(doorbell_address_, &doorbell_);
 	if (has_slot_)
 		nic_->give_doorbell(doorbell_slot_);
-	if (recv_cq_)
+	if (recv_cq_ && recv_cq_ != send_cq_)
 		recv_cq_->users_.fetch_sub(1);
 	if (send_cq_)
 		send_cq_->users_.fetch_sub(1);
@@ -638,8 +639,7 @@ int Qp::to_reset()
 // have in it stays.
 int Cq::reset()
 {
-	// A QP counts twice where the CQ is its receive CQ too.
-	if (users_.load() > 2)
+	if (users_.load() > 1)
 		return -EBUSY;
 	ring_.fill(hw::cqe_ring_fill);
 	record_.fill(0);

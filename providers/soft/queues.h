@@ -68,7 +68,7 @@ private:
 	QueueMemory ring_;
 	QueueMemory record_;
 	Nic *nic_ = nullptr;
-	std::atomic<uint32_t> users_{0};
+	std::atomic<uint32_t> users_{0}; // QPs
 };
 
 class Qp {

@@ -218,7 +218,7 @@ TestQueue::TestQueue(TestNpu &npu, TestNic &nic, const QueueOptions &o)
 	ibv_qp_init_attr_extend attr = {};
 	attr.pd = o.pd ? o.pd : nic.pd();
 	attr.attr.send_cq = cq_->cq;
-	attr.attr.recv_cq = cq_->cq;
+	attr.attr.recv_cq = o.recv_cq ? o.recv_cq->cq : cq_->cq;
 	attr.attr.qp_type = IBV_QPT_RC;
 	attr.attr.cap.max_send_wr = o.depth;
 	attr.attr.cap.max_send_sge = 1;

@@ -79,7 +79,8 @@ struct QueueOptions {
 	queue_buf_dma_mode mode = QUEUE_BUF_DMA_MODE_INDEP_UB;
 	uint32_t sq_start = 0;
 	uint32_t cq_start = 0;
-	ibv_cq_extend *cq = nullptr; // another queue's
+	ibv_cq_extend *cq = nullptr;      // another queue's
+	ibv_cq_extend *recv_cq = nullptr; // nullptr: the send CQ
 	ibv_pd *pd = nullptr;
 };
 

@@ -592,6 +592,26 @@ TEST_F(Pair, QueuesMayShareACompletionQueue)
 	EXPECT_EQ(ibv_destroy_cq_extend(nic_a.extend(), x.cq()), -EBUSY);
 }
 
+TEST_F(Pair, ResetKeepsTheCompletionsOfAnotherQueue)
+{
+	TestQueue for_receives(npu_a, nic_a), y(npu_b, nic_b), y2(npu_b, nic_b);
+	QueueOptions o;
+	o.recv_cq = for_receives.cq();
+	TestQueue x(npu_a, nic_a, o);
+	o.cq = x.cq();
+	TestQueue x2(npu_a, nic_a, o);
+	connect(x, y);
+	connect(x2, y2);
+	x2.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	while (api().npu_step(npu_a.get()) > 0)
+		;
+	EXPECT_EQ(x.to(IBV_QPS_RESET), 0) << detail();
+	std::optional<Cqe> c = x.poll();
+	ASSERT_TRUE(c);
+	EXPECT_FALSE(c->error);
+	EXPECT_EQ(c->qpn, x2.qpn());
+}
+
 TEST_F(Pair, PublishedDepthMeansTheRingToEveryReader)
 {
 	// The two conventions of the field: the depth, or the depth and 1024.
