@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/wire.h"
 
+#include "lib/common/clock.h"
+
 #include <cinttypes>
 #include <cstddef>
 #include <cstdio>
@@ -89,9 +91,16 @@ int receive_message(int socket, Message &message, Fd &fd)
 int receive_message(int socket, Message &message, Fd &fd, int timeout_ms)
 {
 	struct pollfd wait = {socket, POLLIN, 0};
-	int n = poll(&wait, 1, timeout_ms < 0 ? 0 : timeout_ms);
+	uint64_t deadline = now_ns() +
+		static_cast<uint64_t>(timeout_ms < 0 ? 0 : timeout_ms) * ns_per_ms;
+	int n;
+	do {
+		uint64_t now = now_ns();
+		uint64_t left = now < deadline ? (deadline - now) / ns_per_ms + 1 : 0;
+		n = poll(&wait, 1, static_cast<int>(left));
+	} while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return errno == EINTR ? -EAGAIN : -errno;
+		return -errno;
 	if (n == 0)
 		return -ETIMEDOUT;
 	return receive_message(socket, message, fd);

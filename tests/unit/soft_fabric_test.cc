@@ -5,6 +5,7 @@
 #include "tests/mock/soft_bench.h"
 #include "tests/mock/soft_process.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <thread>
 
 namespace nda::soft_test {
 namespace {
@@ -437,6 +439,46 @@ protected:
 
 	soft::Fd socket;
 };
+
+std::atomic<int> handled{0};
+
+TEST(Message, SignalsDoNotEndTheWaitForIt)
+{
+	int pair[2];
+	ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	soft::Fd receiving(pair[0]), sending(pair[1]);
+	struct sigaction action = {}, before;
+	action.sa_handler = [](int) { handled++; };
+	sigaction(SIGPROF, &action, &before);
+	handled = 0;
+	// The handler has run so often before there is a message that it cannot have been
+	// outside the wait each time.
+	std::thread sender([&sending, target = pthread_self()] {
+		for (int n = 1; n <= 1000; n++) {
+			pthread_kill(target, SIGPROF);
+			while (handled < n)
+				sched_yield();
+		}
+		soft::Message m = {};
+		m.magic = soft::wire_magic;
+		EXPECT_EQ(soft::send_message(sending.get(), m), 0);
+	});
+	soft::Message m;
+	soft::Fd fd;
+	EXPECT_EQ(soft::receive_message(receiving.get(), m, fd, deadline_ms), 0);
+	sender.join();
+	sigaction(SIGPROF, &before, nullptr);
+}
+
+TEST(Message, WaitForItEndsAtItsDeadline)
+{
+	int pair[2];
+	ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	soft::Fd receiving(pair[0]), silent(pair[1]);
+	soft::Message m;
+	soft::Fd fd;
+	EXPECT_EQ(soft::receive_message(receiving.get(), m, fd, 20), -ETIMEDOUT);
+}
 
 TEST_F(Stranger, GarbageIsDropped)
 {
