@@ -96,6 +96,20 @@ TEST(AivQuiet, AllPesShareOneDeadline)
 	EXPECT_LE(s.recorder.now_ns, 1100000u);
 }
 
+TEST(AivQuiet, AllPesShareOneDeadlineWhereTheRingHasNoPlaceForTheLastRead)
+{
+	RigOptions options;
+	options.n_pes = 5;
+	options.signal_every = 2;
+	OneCore s(options);
+
+	for (uint32_t to = 1; to < 5; to++)
+		for (uint32_t i = 0; i < options.sq_depth - 1; i++)
+			ASSERT_EQ(s.device.put_nbi(to, s.dst, s.src, 8), NDA_OK);
+	EXPECT_EQ(s.device.quiet(), NDA_TIMEOUT);
+	EXPECT_LE(s.recorder.now_ns, 1100000u);
+}
+
 TEST(AivQuiet, AllPesAreDrainedBehindOneThatFails)
 {
 	RigOptions options;

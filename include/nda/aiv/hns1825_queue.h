@@ -199,7 +199,8 @@ public:
 				? part.length
 				: format::max_length;
 
-			status = wait_for_credit(in_batch);
+			Deadline<Core> deadline(core_, timeout_us_);
+			status = wait_for_credit(in_batch, &deadline);
 			if (status != NDA_OK)
 				break;
 			post_one(part, static_cast<uint32_t>(length),
@@ -277,7 +278,7 @@ public:
 		if (r.head == r.tail)
 			return sticky();
 		if (signalled_up_to(r.head) != r.head && sticky() == NDA_OK) {
-			status = post_flush();
+			status = post_flush(deadline);
 			if (status != NDA_OK)
 				return status;
 			r = start_reading();
@@ -456,7 +457,7 @@ private:
 	}
 
 	/* Until one WQE more may be posted. */
-	NDA_DEV enum nda_status wait_for_credit(bool in_batch)
+	NDA_DEV enum nda_status wait_for_credit(bool in_batch, Deadline<Core> *deadline)
 	{
 		uint32_t capacity = load_geometry().capacity;
 		reader r = start_reading();
@@ -469,7 +470,6 @@ private:
 				static_cast<uint16_t>(r.head))
 			ring();
 
-		Deadline<Core> deadline(core_, timeout_us_);
 		uint32_t first = r.ci;
 		bool expired = false;
 		enum nda_status status = NDA_OK;
@@ -482,7 +482,7 @@ private:
 				status = NDA_TIMEOUT;
 				break;
 			}
-			expired = deadline.passed();
+			expired = deadline->passed();
 			core_.relax();
 		}
 		publish(r, first);
@@ -494,9 +494,13 @@ private:
 	 * them: a READ of 8 bytes, since a WRITE would need remote bytes of its own to
 	 * overwrite, and an operation of length 0 is one whose encoding no source shows.
 	 */
-	NDA_DEV enum nda_status post_flush()
+	NDA_DEV enum nda_status post_flush(Deadline<Core> *deadline)
 	{
+		enum nda_status status = wait_for_credit(false, deadline);
 		operation op;
+
+		if (status != NDA_OK)
+			return status;
 
 		op.opcode = format::op_read;
 		op.want_completion = true;
