@@ -256,7 +256,37 @@ check "two sides that differ are told" says "the other side's command or options
 timeout 120 "$perf" $way put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
 status=$?
 check "a full disk exits 1" exits 1
-check "a full disk is named" says "standard output"
+check "a full disk is named" says "standard output: No space left on device"
+"$perf" --help >/dev/full 2>"$dir/err"
+status=$?
+check "help to a full disk exits 1" exits 1
+check "help to a full disk names it" says "standard output: No space left on device"
+timeout 120 "$perf" put --sizes 8 --iterations 10 >&- 2>"$dir/err"
+status=$?
+check "a closed standard output exits 1" exits 1
+check "a closed standard output is named" says "standard output: Bad file descriptor"
+# Log lines of PEs without a standard error must not end up in the job's sockets.
+NDA_LOG=debug timeout 120 "$perf" put --pes 3 --sizes 8 --iterations 10 --verify --json \
+	>"$dir/out" <&- 2>&-
+status=$?
+check "without standard error: exits 0" exits 0
+check "without standard error: a row" json 'j["rows"][0]["verified"] is True'
+
+# No more threads. Root has as many as it likes.
+if [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null; then
+	as=()
+	[ "$(id -u)" -ne 0 ] || as=(setpriv --reuid 65533 --regid 65533 --clear-groups)
+	(
+		ulimit -u 4
+		timeout 120 "${as[@]}" "$perf" put --threads --pes 16 --sizes 8
+	) >"$dir/out" 2>"$dir/err"
+	status=$?
+	check "too few threads exits 1" exits 1
+	check "too few threads is named" grep -q 'starting its thread: ' "$dir/err"
+else
+	echo "SKIPPED: too few threads: root, and no setpriv"
+	skipped=$((skipped + 1))
+fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

@@ -162,6 +162,34 @@ TEST(PerfReport, PeEnded_AddsNothingToAnExplainedExit)
 	EXPECT_EQ(err.text(), "nda-perf: PE 1: heap: no memory\n");
 }
 
+TEST(PerfReport, Failure_ThatSeveralPesSayIsPrintedOnceAndCountedForEach)
+{
+	Sink out;
+	Sink err;
+	Report report(out.file(), err.file(), {true, false});
+	for (uint32_t pe : {2, 0, 1}) {
+		Failure f =
+			failure_of("PE " + std::to_string(pe) + ": group: PE 0: no memory");
+		f.pe = pe;
+		report.take(pe, encode(f));
+	}
+	EXPECT_EQ(report.finish(), 1);
+	EXPECT_EQ(err.text(), "nda-perf: PE 2: group: PE 0: no memory\n");
+	EXPECT_EQ(nlohmann::json::parse(out.text())["errors"].size(), 3u);
+}
+
+TEST(PerfReport, PeEnded_NamesEachPeThatWasKilled)
+{
+	Sink out;
+	Sink err;
+	Report report(out.file(), err.file(), {});
+	report.pe_ended(0, 9);
+	report.pe_ended(1, 9);
+	EXPECT_EQ(err.text(),
+		"nda-perf: PE 0: killed by signal 9 (Killed)\n"
+		"nda-perf: PE 1: killed by signal 9 (Killed)\n");
+}
+
 TEST(PerfReport, BadLine_IsAFailureThatNamesThePe)
 {
 	Sink out;
@@ -231,6 +259,19 @@ TEST(PerfReport, Finish_FailsWhenStandardOutputCannotBeWritten)
 	FILE *full = fopen("/dev/full", "w");
 	ASSERT_NE(full, nullptr);
 	Report report(full, err.file(), {true, false});
+	EXPECT_EQ(report.finish(), 1);
+	EXPECT_THAT(err.text(), HasSubstr("standard output: No space left"));
+	fclose(full);
+}
+
+TEST(PerfReport, Finish_NamesWhyAnEarlierRowCouldNotBeWritten)
+{
+	Sink err;
+	FILE *full = fopen("/dev/full", "w");
+	ASSERT_NE(full, nullptr);
+	Report report(full, err.file(), {});
+	report.row(row_of(8));
+	errno = EAGAIN;
 	EXPECT_EQ(report.finish(), 1);
 	EXPECT_THAT(err.text(), HasSubstr("standard output: No space left"));
 	fclose(full);

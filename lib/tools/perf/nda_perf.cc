@@ -2,6 +2,7 @@
 //
 // nda-perf: the parent starts the PEs, as processes or threads, and prints what they
 // report.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,9 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include <nda/npu.h>
@@ -143,11 +146,13 @@ public:
 
 private:
 	void pe(const nda_bootstrap &bootstrap);
+	bool start(nda_bootstrap *bootstraps);
 	bool wait();
 
 	const Options &o_;
 	const MemoryPlan &plan_;
 	Report &report_;
+	std::vector<std::thread> threads_;
 	std::mutex mutex_;
 	std::condition_variable changed_;
 	uint64_t lines_ = 0;
@@ -170,6 +175,22 @@ void ThreadJob::pe(const nda_bootstrap &bootstrap)
 	changed_.notify_all();
 }
 
+bool ThreadJob::start(nda_bootstrap *bootstraps)
+{
+	for (uint32_t i = 0; i < o_.pes; i++) {
+		try {
+			threads_.emplace_back([this, &b = bootstraps[i]] { pe(b); });
+		} catch (const std::system_error &e) {
+			Failure f;
+			f.message = "PE " + std::to_string(i) +
+				": starting its thread: " + e.code().message();
+			report_.failure(f);
+			return false;
+		}
+	}
+	return true;
+}
+
 // Until all have ended, or nothing has been heard for too long.
 bool ThreadJob::wait()
 {
@@ -179,32 +200,31 @@ bool ThreadJob::wait()
 		auto news = [&] { return lines_ + ended_ != heard; };
 		if (!changed_.wait_for(
 			    lock, std::chrono::milliseconds(silence_ms(o_)), news))
-			return false;
+			break;
 	}
-	return true;
+	if (ended_ == o_.pes)
+		return true;
+	Failure f;
+	f.message = "job: no PE reported anything for " +
+		std::to_string(silence_ms(o_) / 1000) + " s";
+	report_.failure(f);
+	return false;
 }
 
 bool ThreadJob::run()
 {
 	nda_bootstrap *bootstraps;
-	Failure f;
 	uint32_t timeout_ms =
 		2 * o_.timeout_ms + uint32_t(2 * o_.time_limit_us / 1000) + 60000;
 	if (nda_bootstrap_local_create(o_.pes, timeout_ms, &bootstraps) != 0) {
+		Failure f;
 		f.message = std::string("bootstrap: ") + nda_error_detail();
 		report_.failure(f);
 		return true;
 	}
-	std::vector<std::thread> threads;
-	for (uint32_t i = 0; i < o_.pes; i++)
-		threads.emplace_back([this, &b = bootstraps[i]] { pe(b); });
-	bool ended = wait();
-	if (!ended) {
-		f.message = "job: no PE reported anything for " +
-			std::to_string(silence_ms(o_) / 1000) + " s";
-		report_.failure(f);
-	}
-	for (std::thread &thread : threads)
+	// Those that run wait in vain for one that does not.
+	const bool ended = start(bootstraps) && wait();
+	for (std::thread &thread : threads_)
 		ended ? thread.join() : thread.detach();
 	if (!ended || broken_)
 		return false;
@@ -212,14 +232,31 @@ bool ThreadJob::run()
 	return true;
 }
 
+// A standard stream that is closed must not become a socket or a pipe of the job's. Opened
+// the wrong way round, so that using it still fails.
+void fill_closed_streams()
+{
+	for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+int print_texts(const Parsed &parsed)
+{
+	fputs(parsed.out.c_str(), stdout);
+	fputs(parsed.err.c_str(), stderr);
+	if (fflush(stdout) == 0)
+		return parsed.status;
+	fprintf(stderr, "nda-perf: standard output: %s\n", strerror(errno));
+	return exit_failure;
+}
+
 int run(int argc, char **argv)
 {
+	fill_closed_streams();
 	Parsed parsed = parse_options(argc, argv);
-	if (!parsed.run) {
-		fputs(parsed.out.c_str(), stdout);
-		fputs(parsed.err.c_str(), stderr);
-		return fflush(stdout) == 0 ? parsed.status : exit_failure;
-	}
+	if (!parsed.run)
+		return print_texts(parsed);
 	const Options &o = parsed.options;
 	MemoryPlan plan;
 	if (std::string wrong = plan_memory(o, &plan); !wrong.empty()) {

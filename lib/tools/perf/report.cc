@@ -57,7 +57,8 @@ std::string head_text(const Row &row)
 		" PEs (" + (row.threads ? "threads" : "processes") + "), " +
 		std::to_string(row.cores) + (row.cores == 1 ? " core" : " cores") +
 		" each, window " + std::to_string(row.window) + ", batch " +
-		std::to_string(row.batch) + ", " + std::to_string(row.queues) + " queues";
+		std::to_string(row.batch) + ", " + std::to_string(row.queues) +
+		(row.queues == 1 ? " queue" : " queues");
 	if (row.doorbell == "proxy")
 		text += ", doorbells by proxy";
 	if (row.signal_every != 1)
@@ -111,6 +112,16 @@ std::string end_text(uint32_t pe, int wait_status)
 		" and said no cause";
 }
 
+// A failure's text without the PE that says it.
+std::string without_speaker(const Failure &failure)
+{
+	const std::string &text = failure.message;
+	if (!failure.pe)
+		return text;
+	const std::string who = "PE " + std::to_string(*failure.pe) + ": ";
+	return text.compare(0, who.size(), who) == 0 ? text.substr(who.size()) : text;
+}
+
 } // namespace
 
 std::string size_text(uint64_t bytes)
@@ -156,7 +167,7 @@ void Report::take(uint32_t pe, const std::string &line)
 		break;
 	case Message::failure_line:
 		explained_.insert(pe);
-		failure_locked(m.failure);
+		failure_locked(m.failure, without_speaker(m.failure));
 		break;
 	case Message::progress_line:
 		show_progress(m.progress);
@@ -166,7 +177,7 @@ void Report::take(uint32_t pe, const std::string &line)
 		f.message =
 			"PE " + std::to_string(pe) + ": sent a line that makes no sense";
 		f.pe = pe;
-		failure_locked(f);
+		failure_locked(f, f.message);
 		break;
 	}
 	}
@@ -181,7 +192,7 @@ void Report::row(const Row &row)
 void Report::failure(const Failure &failure)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
-	failure_locked(failure);
+	failure_locked(failure, failure.message);
 }
 
 void Report::row_locked(const Row &row)
@@ -193,13 +204,13 @@ void Report::row_locked(const Row &row)
 	std::string table = row.op + row.nic;
 	(row.op == "copy" ? print_copied : print_measured)(out_, row, table != table_of_);
 	table_of_ = table;
-	fflush(out_);
+	flush();
 }
 
-void Report::failure_locked(const Failure &failure)
+void Report::failure_locked(const Failure &failure, const std::string &cause)
 {
 	failures_.push_back(failure);
-	if (!printed_.insert(failure.message).second)
+	if (!printed_.insert(cause).second)
 		return;
 	clear_progress();
 	fprintf(err_, "nda-perf: %s\n", printable(failure.message).c_str());
@@ -216,7 +227,7 @@ void Report::pe_ended(uint32_t pe, int wait_status)
 	Failure f;
 	f.message = end_text(pe, wait_status);
 	f.pe = pe;
-	failure_locked(f);
+	failure_locked(f, f.message);
 }
 
 void Report::show_progress(const std::string &text)
@@ -243,6 +254,13 @@ void Report::interrupted()
 	clear_progress();
 }
 
+// The first cause counts: later calls may find nothing more to write.
+void Report::flush()
+{
+	if ((fflush(out_) != 0 || ferror(out_)) && out_error_ == 0)
+		out_error_ = errno;
+}
+
 int Report::finish()
 {
 	std::lock_guard<std::mutex> lock(mutex_);
@@ -259,8 +277,9 @@ int Report::finish()
 			document.dump(2, ' ', false, json::error_handler_t::replace);
 		fprintf(out_, "%s\n", text.c_str());
 	}
-	if (fflush(out_) != 0 || ferror(out_)) {
-		fprintf(err_, "nda-perf: standard output: %s\n", strerror(errno));
+	flush();
+	if (out_error_ != 0) {
+		fprintf(err_, "nda-perf: standard output: %s\n", strerror(out_error_));
 		return 1;
 	}
 	return failures_.empty() ? 0 : failures_[0].exit_status;

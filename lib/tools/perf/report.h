@@ -43,15 +43,18 @@ public:
 
 private:
 	void row_locked(const Row &row);
-	void failure_locked(const Failure &failure);
+	// Prints it unless this cause was printed before.
+	void failure_locked(const Failure &failure, const std::string &cause);
 	void show_progress(const std::string &text);
 	void clear_progress();
+	void flush();
 
 	std::mutex mutex_;
 	FILE *const out_;
 	FILE *const err_;
 	const Style style_;
 	bool progress_shown_ = false;
+	int out_error_ = 0;    // errno of the first failure to write to out
 	std::string table_of_; // op and NIC of the table whose head was printed last
 	std::vector<Row> rows_;
 	std::vector<Failure> failures_;
