@@ -56,10 +56,14 @@ struct nda_group_attr {
  *
  * Wrong arguments of one PE reach the others as well, if only its bootstrap is usable.
  *
- * Returns the group, to be destroyed by nda_group_destroy, or NULL with errno, on every PE
- * the same, EINVAL      an argument, or PEs disagree about one EBUSY       soft: this
- * process belongs to another job's session ENETDOWN    a NIC's port is down ENOMEM      no
- * memory, or none in the NPU ECONNRESET, ETIMEDOUT  of the bootstrap: a PE is gone or late
+ * Returns the group, to be destroyed by nda_group_destroy, or NULL with errno, the same on
+ * every PE
+ *   EINVAL      an argument, or PEs disagree about one
+ *   EBUSY       soft: this process belongs to another job's session
+ *   ENETDOWN    a NIC's port is down
+ *   ENOMEM      no memory, or none in the NPU
+ *   ECONNRESET  of the bootstrap: a PE is gone
+ *   ETIMEDOUT   of the bootstrap: a PE is late
  *   other       of the bootstrap, the NIC or its extension driver
  */
 struct nda_group *nda_group_create(const struct nda_bootstrap *bootstrap,
