@@ -417,11 +417,14 @@ int ibv_extend_check_version(
  * May load drivers (see the top of this file), hence block for as long as the dynamic
  * loader and drivers' constructors do.
  *
- * Returns the context, to be given to ibv_close_extend once for each open, or NULL with
- * errno EINVAL           @context or its device is NULL ENODEV           no driver
- * registered for the device's verbs driver; with warnings on, "no available ops for open
- * extend context" and the reasons were printed EBUSY            as ENODEV, but called by a
- * driver's constructor during the search for drivers: not all were loaded yet
+ * Returns the context, to be given to ibv_close_extend once for each open, or NULL. Then
+ * errno is
+ *   EINVAL           @context or its device is NULL
+ *   ENODEV           no driver registered for the device's verbs driver; with warnings on,
+ *                    "no available ops for open extend context" and the reasons were
+ *                    printed
+ *   EBUSY            as ENODEV, but called by a driver's constructor during the search for
+ *                    drivers: not all were loaded yet
  *   EPROTONOSUPPORT  the driver gave no operations, or of a version outside V1 to MAX (also
  *                    printed); its context was released
  *   EPROTO           the driver gave the context of another device; it was released

@@ -54,9 +54,12 @@ struct nda_bootstrap {
  * @secret: 32 bytes that only the PEs of the job know; required. Both sides prove that they
  *   know it, without sending it; connections that cannot are dropped and do not disturb the
  *   job. What follows is neither encrypted nor signed: this protects against other users of
- *   the machine, on loopback, not against whoever controls the network
- * @timeout_ms: limit of each call, create included; 0 means 60000. PE 0 keeps time, so that
- *   all PEs hear which one was late; the others wait up to a quarter longer for its verdict
+ *   the machine, on loopback, not against whoever controls the network, nor against who
+ *   took @port before PE 0 did, and passes on what both sides say. A @listen_fd that is
+ *   there before any PE starts leaves no such gap
+ * @timeout_ms: limit of each call, create included, but for resolving @address; 0 means
+ *   60000. PE 0 keeps time, so that all PEs hear which one was late; the others wait up to
+ *   a quarter longer for its verdict
  */
 struct nda_bootstrap_tcp_attr {
 	uint64_t comp_mask;
