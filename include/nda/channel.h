@@ -53,7 +53,8 @@ enum nda_channel_attr_mask {
  * @service_level: 0..7, where named; else HCCL_RDMA_SL (0..7), or 4
  * @timeout: of an acknowledgement, 0..31, where named: 4.096 us * 2^timeout, 0 is none;
  * else HCCL_RDMA_TIMEOUT (0..31), or 20
- * @retry_count: 0..7, where named; else HCCL_RDMA_RETRY_CNT (1..7), or 7
+ * @retry_count: 0..7, where named; else HCCL_RDMA_RETRY_CNT (1..7), or 7, which Soft-RoCE
+ *   takes for retries without end: a device call then ends by device_timeout_us
  * @reserved: must be 0
  * @gid_address: "10.9.9.1" or "fd77::1": the GID of that address; NULL: none. Not together
  *   with a gid_index. Read during the call
