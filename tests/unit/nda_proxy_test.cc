@@ -562,6 +562,37 @@ TEST(SoftwareDoorbell, IsNotRungAnyMoreOnceItIsRemoved)
 	npu->remove_doorbell(kept);
 }
 
+// Removed while it is in the driver's function, which takes its time.
+TEST(SoftwareDoorbell, IsNotRemovedWhileItIsRung)
+{
+	struct Slow {
+		std::atomic<bool> inside{false}, removing{false};
+		nda_software_doorbell doorbell = {NDA_SOFTWARE_DOORBELL_MAGIC, ring, this};
+
+		static int ring(void *cookie)
+		{
+			auto *s = static_cast<Slow *>(cookie);
+			s->inside = true;
+			while (!s->removing)
+				std::this_thread::yield();
+			for (int i = 0; i < 1000; i++)
+				std::this_thread::yield();
+			s->inside = false;
+			return 0;
+		}
+	};
+	const auto npu = open_npu(NDA_NPU_NO_ASSIST);
+	Slow slow;
+	uint64_t slot = 0;
+	ASSERT_EQ(npu->add_doorbell(slow.doorbell, "QP 9", slot), 0);
+	Ringer core(npu);
+	core.ring(slot, 1);
+	ASSERT_TRUE(eventually([&] { return slow.inside.load(); }));
+	slow.removing = true;
+	npu->remove_doorbell(slot);
+	EXPECT_FALSE(slow.inside);
+}
+
 // The software 1825 as a NIC without a register: its QPs say that they are rung by a
 // function, which works out what the register would have been given.
 class NoRegister : public testing::Test {
@@ -800,16 +831,85 @@ TEST(ProxySleep, WakesTheNicForDoorbellsThatAreMapped)
 	mapped = 1;
 	proxy.kick();
 	EXPECT_TRUE(eventually([&] { return kicks == 1; }));
-	// A core that kicks wakes both.
-	nda_core core = {};
-	proxy.attach(core);
-	EXPECT_EQ(core.nic_step, nullptr);
-	EXPECT_EQ(core.nic_asleep, proxy.asleep());
-	mapped = 0;
-	asleep = 1;
-	core.nic_kick(core.nic);
-	EXPECT_EQ(kicks, 2);
 	EXPECT_EQ(proxy.unmap(slot, word.desc()), 0);
+}
+
+// What a core gets where the NIC has the functions of the test.
+class AttachedCore : public testing::Test {
+protected:
+	AttachedCore()
+	{
+		nic.nic_asleep = &nic_asleep;
+		nic.nic_kick = [](void *cookie) {
+			static_cast<AttachedCore *>(cookie)->kicks++;
+		};
+		nic.nic_step = [](void *cookie) {
+			static_cast<AttachedCore *>(cookie)->steps++;
+			return 0;
+		};
+		nic.nic = this;
+		proxy = std::make_unique<Proxy>(*npu, nic, mapped);
+		EXPECT_EQ(proxy->map(word.desc(), slot), 0) << error_detail();
+		core = nic;
+		proxy->attach(core);
+	}
+	~AttachedCore() override { EXPECT_EQ(proxy->unmap(slot, word.desc()), 0); }
+
+	bool sleeps() { return __atomic_load_n(proxy->asleep(), __ATOMIC_RELAXED) != 0; }
+	// The proxy's sleep has a limit: it may wake by itself, though hardly ten times
+	// just in between.
+	bool in_ten_sleeps(const std::function<bool()> &so)
+	{
+		for (int i = 0; i < 10; i++) {
+			if (!eventually([this] { return sleeps(); }))
+				return false;
+			if (so())
+				return true;
+		}
+		return false;
+	}
+
+	const std::shared_ptr<Npu> npu = open_npu();
+	nda_core nic = {}, core = {};
+	uint32_t nic_asleep = 0;
+	std::atomic<int> kicks{0}, steps{0};
+	std::atomic<uint32_t> mapped{0};
+	Word word;
+	uint64_t slot = 0;
+	std::unique_ptr<Proxy> proxy;
+};
+
+TEST_F(AttachedCore, KicksTheProxyAndTheNic)
+{
+	EXPECT_EQ(core.nic_asleep, proxy->asleep());
+	EXPECT_TRUE(in_ten_sleeps([this] {
+		core.nic_kick(core.nic);
+		return !sleeps();
+	}));
+	EXPECT_EQ(kicks, 0) << "it is awake";
+	__atomic_store_n(&nic_asleep, 1, __ATOMIC_RELAXED);
+	core.nic_kick(core.nic);
+	EXPECT_EQ(kicks, 1);
+}
+
+TEST_F(AttachedCore, StepsTheProxyAndTheNic)
+{
+	EXPECT_TRUE(in_ten_sleeps([this] {
+		word.value = 0;
+		// Nobody is told of it.
+		__atomic_store_n(
+			static_cast<uint64_t *>(pointer(slot)), 3, __ATOMIC_RELEASE);
+		return core.nic_step(core.nic) == 1 && word.value == 3;
+	}));
+	EXPECT_GE(steps, 1);
+}
+
+TEST_F(AttachedCore, HelpsNobodyWhereThatIsSwitchedOff)
+{
+	nda_core alone = nic;
+	alone.nic_step = nullptr;
+	proxy->attach(alone);
+	EXPECT_EQ(alone.nic_step, nullptr);
 }
 
 } // namespace
