@@ -289,14 +289,16 @@ int Npu::map_doorbell(const doorbell_map_desc &desc, uint64_t &address)
 
 int Npu::unmap_doorbell(uint64_t address, const doorbell_map_desc &desc)
 {
-	uint64_t inside = address - base_ - memory_;
-	uint64_t offset =
-		(desc.type == DOORBELL_MAP_MODE_HOST_VA ? desc.hva
-							: desc.ub_res.bits.offset) %
-		page_bytes;
+	uint32_t nic;
+	uint64_t offset;
+	int rc = Nic::find_doorbell(desc, nic, offset);
+	if (rc)
+		return rc;
+	uint64_t at = address - base_ - memory_ - offset % page_bytes;
 	std::lock_guard<std::mutex> lock(memory_mutex_);
-	auto mapped = doorbells_.find(inside - offset);
-	if (mapped == doorbells_.end())
+	auto mapped = doorbells_.find(at);
+	if (mapped == doorbells_.end() || mapped->second.nic != nic ||
+		mapped->second.page != offset / page_bytes)
 		return fail(-EINVAL,
 			"doorbell: 0x%" PRIx64 " is not mapped by this descriptor",
 			address);

@@ -351,6 +351,13 @@ TEST(DoorbellMap, EqualDescriptorsGiveTheSameAddressUntilAllAreUnmapped)
 		auto *first = reinterpret_cast<void *>(qp->sq_info.db_hw_va.iov_base);
 		void *again = api().npu_db_mmap(npu.get(), &last_desc);
 		EXPECT_EQ(again, first);
+		doorbell_map_desc next_page = last_desc;
+		if (mode == QUEUE_BUF_DMA_MODE_DEFAULT)
+			next_page.hva += 4096;
+		else
+			next_page.ub_res.bits.offset += 4096;
+		EXPECT_EQ(api().npu_db_unmap(npu.get(), again, &next_page), -EINVAL)
+			<< "the descriptor of another page";
 		EXPECT_EQ(api().npu_db_unmap(npu.get(), again, &last_desc), 0);
 		EXPECT_EQ(ibv_destroy_qp_extend(nic.extend(), qp), 0);
 		EXPECT_EQ(api().npu_db_unmap(npu.get(), first, &last_desc), -EINVAL)
