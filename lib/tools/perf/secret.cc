@@ -65,7 +65,7 @@ std::string create_file(const std::string &path)
 		return strerror(errno);
 	if (write(fd.get(), text.data(), text.size()) == ssize_t(text.size()))
 		return "";
-	const std::string cause = strerror(errno);
+	std::string cause = strerror(errno);
 	unlink(path.c_str());
 	return cause;
 }
