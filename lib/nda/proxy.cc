@@ -162,12 +162,16 @@ int Proxy::release(Slot &slot)
 int Proxy::pass()
 {
 	int rung = 0;
-	for (Slot &slot : slots_)
-		rung += serve(slot);
-	// The register may be of the NPU's own NIC. And cores ask only whether the proxy
-	// sleeps: as long as it does not, neither does the NIC, for the doorbells that
-	// cores reach by themselves.
-	if (rung || mapped_.load(std::memory_order_relaxed))
+	// Cores ask only whether the proxy sleeps: as long as it does not, neither may the
+	// NIC, for the doorbells that cores reach by themselves.
+	bool nic_needed = mapped_.load(std::memory_order_relaxed) != 0;
+	for (Slot &slot : slots_) {
+		if (!serve(slot))
+			continue;
+		rung++;
+		nic_needed |= slot.hva != nullptr; // may be one of the NPU's own NIC
+	}
+	if (nic_needed)
 		wake_nic();
 	passes_.fetch_add(1, std::memory_order_relaxed);
 	return rung;
@@ -175,14 +179,14 @@ int Proxy::pass()
 
 // Taken before it is rung: what the core writes from here on is another doorbell, though it
 // may be an equal one.
-int Proxy::serve(Slot &slot)
+bool Proxy::serve(Slot &slot)
 {
 	if (__atomic_load_n(slot.word, __ATOMIC_RELAXED) == 0)
-		return 0;
+		return false;
 	const uint64_t value = __atomic_exchange_n(slot.word, 0, __ATOMIC_ACQ_REL);
 	if (slot.hva) {
 		__atomic_store_n(slot.hva, value, __ATOMIC_RELEASE);
-		return 1;
+		return true;
 	}
 	const int rc = slot.ring(slot.cookie);
 	if (rc && !slot.error) {
@@ -190,7 +194,7 @@ int Proxy::serve(Slot &slot)
 		NDA_LOG(LogLevel::err, "%s: ring its doorbell: %s", slot.name.c_str(),
 			errno_text(slot.error));
 	}
-	return 1;
+	return true;
 }
 
 void Proxy::wake_nic() const

@@ -69,7 +69,7 @@ private:
 	};
 
 	int pass() override;
-	int serve(Slot &slot);
+	bool serve(Slot &slot);
 	int create(Slot &&slot, uint64_t &addr);
 	int release(Slot &slot);
 	Slot *slot_at(uint64_t addr);

@@ -904,6 +904,26 @@ TEST_F(AttachedCore, StepsTheProxyAndTheNic)
 	EXPECT_GE(steps, 1);
 }
 
+TEST_F(AttachedCore, WakesTheNicForARegisterNotForADriver)
+{
+	Driver driver;
+	uint64_t other = 0;
+	ASSERT_EQ(proxy->add(driver.doorbell, "QP 9", other), 0) << error_detail();
+	__atomic_store_n(&nic_asleep, 1, __ATOMIC_RELAXED);
+	const auto ring = [this](uint64_t at) {
+		__atomic_store_n(static_cast<uint64_t *>(pointer(at)), 1, __ATOMIC_RELEASE);
+		proxy->kick();
+	};
+	ring(other);
+	ASSERT_TRUE(eventually([&] { return driver.rung == 1; }));
+	ring(other); // the pass of the one before has ended
+	ASSERT_TRUE(eventually([&] { return driver.rung == 2; }));
+	EXPECT_EQ(kicks, 0);
+	ring(slot);
+	EXPECT_TRUE(eventually([&] { return kicks == 1; }));
+	EXPECT_EQ(proxy->remove(other), 0);
+}
+
 TEST_F(AttachedCore, HelpsNobodyWhereThatIsSwitchedOff)
 {
 	nda_core alone = nic;
