@@ -272,8 +272,10 @@ void *Npu::ops_alloc(size_t size)
 {
 	uint64_t addr = 0;
 	const int rc = alloc(size, addr);
+	if (!rc)
+		return pointer(addr);
 	errno = -rc;
-	return rc ? nullptr : pointer(addr);
+	return nullptr;
 }
 
 void Npu::ops_free(void *ptr)
@@ -320,8 +322,10 @@ void *Npu::ops_db_mmap(const doorbell_map_desc *desc)
 		return desc ? map_doorbell(*desc, addr)
 			    : fail(-EINVAL, "npu soft: map a doorbell: no descriptor");
 	});
+	if (!rc)
+		return pointer(addr);
 	errno = -rc;
-	return rc ? nullptr : pointer(addr);
+	return nullptr;
 }
 
 int Npu::ops_db_unmap(void *ptr, const doorbell_map_desc *desc)
