@@ -508,8 +508,8 @@ int Qp::check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to)
 			qpn, mtu, nic_->mtu_bytes());
 	if ((mask & IBV_QP_DEST_QPN) && attr.dest_qp_num >= 1u << 20)
 		return fail(-EINVAL,
-			"QP %u: destination QP 0x%x has more than the format's 20 bits", qpn,
-			attr.dest_qp_num);
+			"QP %u: destination QP 0x%x has more than the format's 20 bits",
+			qpn, attr.dest_qp_num);
 	if ((mask & IBV_QP_TIMEOUT) && attr.timeout > 31)
 		return fail(
 			-EINVAL, "QP %u: timeout %u is more than 31", qpn, attr.timeout);
