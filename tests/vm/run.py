@@ -13,6 +13,7 @@ A test is a folder beside this file with an executable 'run', which says of itse
                             'complaint REGEX': it ends well, but the kernel complains, and each
                             complaint matches; 'died REGEX': the machine ends before the test,
                             and its console matches
+  # vm-when: asked          is run only when it is named, by default always
 
 A kernel complaint (see the file complaints) that is not expected fails the test. An executable
 'check' in the folder is then run here, with the folder of the logs as its argument.
@@ -43,7 +44,8 @@ class Test:
     def __init__(self, name):
         self.name = name
         self.folder = os.path.join(HERE, name)
-        said = {"files": "", "timeout": "60", "share": "", "machines": "1", "expect": "status 0"}
+        said = {"files": "", "timeout": "60", "share": "", "machines": "1"}
+        said.update({"expect": "status 0", "when": "always"})
         run = os.path.join(self.folder, "run")
         if not os.access(run, os.X_OK):
             raise ValueError(f"no test '{name}' in {HERE}")
@@ -58,6 +60,7 @@ class Test:
         self.timeout = int(said["timeout"])
         self.share = said["share"]
         self.machines = int(said["machines"])
+        self.always = said["when"] == "always"
         self.expect, _, self.pattern = said["expect"].partition(" ")
         if self.expect not in ("status", "timeout", "complaint", "died"):
             raise ValueError(f"{run}: vm-expect: {self.expect} is not known")
@@ -280,15 +283,18 @@ def groups(tests):
     return found.values()
 
 
+def every_test():
+    return sorted(n for n in os.listdir(HERE) if os.path.exists(os.path.join(HERE, n, "run")))
+
+
 def main():
     # So that machines are ended then too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     build, names = sys.argv[1], sys.argv[2:]
-    if not names:
-        names = sorted(n for n in os.listdir(HERE) if os.path.exists(os.path.join(HERE, n, "run")))
     runner = Runner(build)
     try:
-        tests = [Test(name) for name in dict.fromkeys(names)]
+        tests = [Test(name) for name in dict.fromkeys(names or every_test())]
+        tests = [test for test in tests if names or test.always]
         subprocess.run([os.path.join(HERE, "base.sh"), os.path.join(build, "vm")], check=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         sys.exit(f"run.py: {error}")

@@ -40,11 +40,17 @@ check-vm:
 	@$(MAKE) --no-print-directory $(JOBS) all vm-files
 	@tests/vm/run.py $(B) $(VM_TESTS)
 
+# Prints what the benchmark said; it fails only where a program did.
+bench-vm:
+	@$(MAKE) --no-print-directory check-vm VM_TESTS=bench-rxe
+	@sed -n 's/^bench: *//p' $(VM)/log/bench-rxe/console
+
 vm-files: $(VM_FILES)
 	@:
 
 FORCE:
 
-.PHONY: check-vm vm-files FORCE
+.PHONY: check-vm bench-vm vm-files FORCE
 
 ## check-vm    installs what is missing, builds, runs the tests in virtual machines; VM_TESTS=...
+## bench-vm    compares nda-perf with ib_write_bw on one device in a virtual machine
