@@ -13,8 +13,8 @@
 // The UDP source port is no attribute of its own here: the kernel works it out when the
 // address vector is set, on the way to RTR, from ah_attr.grh.flow_label. Label L gives port
 // 0xc000 | ((L ^ L >> 14) & 0x3fff), and 0 one that depends on both QP numbers: to have
-// port P of 0xc001 to 0xffff, set the label to P & 0x3fff. Kernels before 5.18 take one by
-// the QP number alone.
+// port P of 0xc001 to 0xffff, set the label to P & 0x3fff. Older kernels are said to take
+// one by the QP number alone, unverified.
 #include "providers/rxe/cq.h"
 #include "providers/rxe/error.h"
 #include "providers/rxe/qp.h"

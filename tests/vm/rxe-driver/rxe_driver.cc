@@ -5,7 +5,9 @@
 // and the data plane drives it. What the kernel writes is compared with what ibv_poll_cq
 // says of the same operations on a twin, a pair of QPs that are libibverbs' alone.
 //
-// NDA_TEST_GID: the index of the GID to use on port 1 of rxe0.
+// NDA_TEST_GID: the index of the GID to use on port 1 of rxe0. NDA_TEST_PEER, for RxeWire
+// only: the IPv4 address of another machine's device.
+#include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -120,13 +122,15 @@ public:
 
 World *world;
 
-struct Timing {
+struct Path {
 	uint8_t timeout = 14; // 67 ms
 	uint8_t retry_cnt = 7;
+	uint32_t flow_label = 0;
+	const ibv_gid *gid = nullptr; // the own one
 };
 
 // By libibverbs, whoever made the QP.
-void connect(ibv_qp *qp, uint32_t remote_qpn, const Timing &timing = {})
+void connect(ibv_qp *qp, uint32_t remote_qpn, const Path &path = {})
 {
 	ibv_qp_attr a = {};
 	a.qp_state = IBV_QPS_INIT;
@@ -145,7 +149,8 @@ void connect(ibv_qp *qp, uint32_t remote_qpn, const Timing &timing = {})
 	a.max_dest_rd_atomic = 16;
 	a.min_rnr_timer = 12;
 	a.ah_attr.is_global = 1;
-	a.ah_attr.grh.dgid = world->gid;
+	a.ah_attr.grh.dgid = path.gid ? *path.gid : world->gid;
+	a.ah_attr.grh.flow_label = path.flow_label;
 	a.ah_attr.grh.sgid_index = static_cast<uint8_t>(world->gid_index);
 	a.ah_attr.grh.hop_limit = 64;
 	a.ah_attr.port_num = 1;
@@ -157,8 +162,8 @@ void connect(ibv_qp *qp, uint32_t remote_qpn, const Timing &timing = {})
 	a = {};
 	a.qp_state = IBV_QPS_RTS;
 	a.sq_psn = 100;
-	a.timeout = timing.timeout;
-	a.retry_cnt = timing.retry_cnt;
+	a.timeout = path.timeout;
+	a.retry_cnt = path.retry_cnt;
 	a.rnr_retry = 7;
 	a.max_rd_atomic = 16;
 	ASSERT_EQ(ibv_modify_qp(qp, &a,
@@ -240,7 +245,7 @@ struct Pd {
 struct Options {
 	uint32_t signal_every = 1;
 	uint32_t cqe = 30;
-	Timing timing;
+	Path path;
 	bool peer_connected = true;
 };
 
@@ -279,7 +284,7 @@ struct Ours {
 		qp = ibv_create_qp_extend(world->extend, &q);
 		EXPECT_NE(qp, nullptr) << strerror(errno);
 		cap = q.attr.cap;
-		connect(qp->qp, remote.qp->qp_num, options.timing);
+		connect(qp->qp, remote.qp->qp_num, options.path);
 		if (options.peer_connected)
 			connect(remote.qp, qp->qp->qp_num);
 		fill_table(options);
@@ -364,9 +369,9 @@ struct Twin {
 	PlainQp local{pd.pd};
 	PlainQp remote{pd.pd};
 
-	explicit Twin(const Timing &timing = {}, bool peer_connected = true)
+	explicit Twin(const Path &path = {}, bool peer_connected = true)
 	{
-		connect(local.qp, remote.qp->qp_num, timing);
+		connect(local.qp, remote.qp->qp_num, path);
 		if (peer_connected)
 			connect(remote.qp, local.qp->qp_num);
 	}
@@ -681,11 +686,11 @@ TEST(RxeReal, AWrongLkeyIsALocalErrorAlsoWithoutASignal)
 TEST(RxeReal, APeerThatDoesNotAnswerEndsInRetryExceeded)
 {
 	Options options;
-	options.timing.timeout = 10; // 4 ms
-	options.timing.retry_cnt = 2;
+	options.path.timeout = 10; // 4 ms
+	options.path.retry_cnt = 2;
 	options.peer_connected = false;
 	Ours o(options);
-	Twin t(options.timing, false);
+	Twin t(options.path, false);
 	ASSERT_EQ(o.device.put_nbi(pe, o.dst, o.src, 8), NDA_OK);
 	t.post(0, [](ibv_send_wr &, ibv_sge &) {});
 	expect_same(o.cqe(0), t.local.wait(), o.qp->qp->qp_num, t.local.qp->qp_num);
@@ -775,6 +780,30 @@ TEST(RxeReal, TooMuchIsRefusedByTheKernelAndNothingIsLeft)
 		ASSERT_EQ(o.device.put(pe, o.dst, o.src, 8), NDA_OK);
 	}
 	EXPECT_EQ(resources(), before);
+}
+
+// ---- Between two machines
+
+// The other machine has no such QP: what is sent is on the cable, and never answered. The
+// lengths tell one label's packets from another's.
+TEST(RxeWire, TheFlowLabelSetsTheUdpSourcePort)
+{
+	const char *peer = getenv("NDA_TEST_PEER");
+	ASSERT_NE(peer, nullptr);
+	ibv_gid gid = {};
+	gid.raw[10] = gid.raw[11] = 0xff;
+	ASSERT_EQ(inet_pton(AF_INET, peer, gid.raw + 12), 1);
+	uint64_t n = 0;
+	for (const uint32_t label : {1u, 0x1234u, 0x12fd1u}) {
+		Options options;
+		options.path.timeout = 10; // 4 ms
+		options.path.retry_cnt = 1;
+		options.path.flow_label = label;
+		options.path.gid = &gid;
+		options.peer_connected = false;
+		Ours o(options);
+		EXPECT_EQ(o.device.put(pe, o.dst, o.src, n += 8), NDA_RETRY_EXCEEDED);
+	}
 }
 
 } // namespace
