@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What every function of nda/hw and nda/aiv carries. These headers compile for the host
- * and, from the same source, for an Ascend vector core, whose compiler needs an attribute
- * on each function that may be called there. They are freestanding: stdint.h and stddef.h,
- * no static data, virtual functions, exceptions, run-time types or recursion.
+ * What every function of nda/hw and nda/aiv carries, and what all formats are made of. The
+ * headers compile for the host and, from the same source, for an Ascend vector core, whose
+ * compiler needs an attribute on each function that may be called there. They are
+ * freestanding: stdint.h and stddef.h, no static data, virtual functions, exceptions,
+ * run-time types or recursion.
  */
 #ifndef NDA_HW_DEFS_H
 #define NDA_HW_DEFS_H
+
+#include <stdint.h>
 
 #if defined(__NPU_ARCH__)
 /* The Ascend compiler: written out, as the spelling __aicore__ comes from a header of its
@@ -30,5 +33,30 @@
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "nda: NPU, NIC and host are little-endian"
 #endif
+
+namespace nda::hw {
+
+NDA_DEV uint32_t bswap32(uint32_t v)
+{
+	return __builtin_bswap32(v);
+}
+NDA_DEV uint64_t bswap64(uint64_t v)
+{
+	return __builtin_bswap64(v);
+}
+
+/* @v's bits [low + width - 1 : low]. */
+NDA_DEV constexpr uint32_t bits(uint64_t v, uint32_t low, uint32_t width)
+{
+	return static_cast<uint32_t>((v >> low) & ((uint64_t{1} << width) - 1));
+}
+
+/* @v cut to @width bits and moved to bit @low. */
+NDA_DEV constexpr uint64_t place(uint64_t v, uint32_t low, uint32_t width)
+{
+	return (v & ((uint64_t{1} << width) - 1)) << low;
+}
+
+} // namespace nda::hw
 
 #endif

@@ -38,26 +38,10 @@ enum wqe_opcode : uint8_t {
 	op_read = 0x08,
 };
 
-NDA_DEV uint32_t bswap32(uint32_t v)
-{
-	return __builtin_bswap32(v);
-}
-NDA_DEV uint64_t bswap64(uint64_t v)
-{
-	return __builtin_bswap64(v);
-}
-
-/* @v's bits [low + width - 1 : low]. */
-NDA_DEV constexpr uint32_t bits(uint64_t v, uint32_t low, uint32_t width)
-{
-	return static_cast<uint32_t>((v >> low) & ((uint64_t{1} << width) - 1));
-}
-
-/* @v cut to @width bits and moved to bit @low. */
-NDA_DEV constexpr uint64_t place(uint64_t v, uint32_t low, uint32_t width)
-{
-	return (v & ((uint64_t{1} << width) - 1)) << low;
-}
+using hw::bits;
+using hw::bswap32;
+using hw::bswap64;
+using hw::place;
 
 /* ---- Indices -------------------------------------------------------------------------
  * Head and consumer index are free-running u32; depths are powers of two. */
