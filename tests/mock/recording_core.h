@@ -22,7 +22,8 @@ struct Store {
 	enum Kind {
 		plain,
 		release,
-		device
+		device,
+		copied, /* by a bulk copy */
 	} kind;
 	uint64_t addr;
 	uint32_t bytes;
@@ -111,20 +112,29 @@ public:
 		host_.store_release<T>(addr, value);
 	}
 
-	void st_dev(uint64_t addr, uint64_t value) const
+	template <class T>
+	void st_dev(uint64_t addr, T value) const
 	{
-		if (!recorder_->allowed(addr, sizeof(value), "device store"))
+		if (!recorder_->allowed(addr, sizeof(T), "device store"))
 			return;
-		recorder_->stores.push_back({Store::device, addr, sizeof(value), value});
-		host_.st_dev(addr, value);
+		recorder_->stores.push_back({Store::device, addr, sizeof(T), value});
+		host_.store_release<T>(addr, value);
 	}
 
 	void clean(uint64_t, uint64_t) const {}
 	void invalidate(uint64_t, uint64_t) const {}
 	void dsb() const {}
+	/* A store of each byte. */
 	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{
-		host_.copy(dst, src, bytes);
+		for (uint64_t i = 0; i < bytes; i++) {
+			uint8_t byte = load<uint8_t>(src + i);
+
+			if (!recorder_->allowed(dst + i, 1, "copy"))
+				return;
+			recorder_->stores.push_back({Store::copied, dst + i, 1, byte});
+			host_.store<uint8_t>(dst + i, byte);
+		}
 	}
 
 	uint64_t cycles() const { return recorder_->now_ns; }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 # The queue format of the 1825 and the data plane.
 
-# Has a main of its own.
+# Has a main of its own; a file for each engine.
 TESTS += $(B)/tests/golden_test
-$(B)/tests/golden_test: $(call objs,tests/unit/golden_test.cc)
+$(B)/tests/golden_test: $(call objs,$(wildcard tests/unit/golden_*.cc))
 	$(call prog,$@,$^)
 
 $(foreach test,hns1825_format aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow aiv_cores,$(eval $(call unit_test,$(test)_test)))
