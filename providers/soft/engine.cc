@@ -3,11 +3,13 @@
 
 #include "lib/common/clock.h"
 #include "providers/soft/error.h"
+#include "providers/soft/transfer.h"
 #include "providers/soft/words.h"
 
 #include <algorithm>
 #include <cstring>
 #include <infiniband/verbs.h>
+#include <new>
 
 namespace nda::soft {
 namespace {
@@ -16,6 +18,7 @@ namespace {
 // whether both ends are still there.
 constexpr uint64_t chunk_bytes = 256 * 1024;
 constexpr int max_requests = 64; // of a queue in a pass
+constexpr uint32_t notify_bytes = 8;
 // How long a segment may be on its way that the peer has announced before it gave the key.
 constexpr uint64_t announced_ns = 5000 * ns_per_ms;
 
@@ -34,18 +37,15 @@ void SendQueue::reset(uint32_t index)
 	ci = pi = rung = index;
 	peer.reset();
 	peer_qpn = 0;
-	phase = Phase::fetch;
+	request.phase = Request::Phase::fetch;
 	started = 0;
 }
 
 void SendQueue::fail_all()
 {
 	state = SendState::error;
-	if (phase == Phase::move) {
-		status = NDA_FLUSHED;
-		vendor = 0;
-		phase = Phase::complete;
-	}
+	if (request.phase == Request::Phase::move)
+		request.end(NDA_FLUSHED);
 }
 
 // ---- Keys ------------------------------------------------------------------------------
@@ -130,11 +130,16 @@ void Engine::answer_doorbell(SendQueue &q, const Breach &b)
 		breach(q, {"doorbell of a QP that is not ready to send", NDA_LOCAL_QP, 0});
 }
 
-// The queue stops with an error completion for the request at ci.
-void Engine::breach(SendQueue &q, const Breach &b)
+void Engine::count(const SendQueue &q, const Breach &b)
 {
 	violations_.fetch_add(1, std::memory_order_relaxed);
 	SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, q.ci, b.what);
+}
+
+// The queue stops with an error completion for the request at ci.
+void Engine::breach(SendQueue &q, const Breach &b)
+{
+	count(q, b);
 	if (q.state == SendState::reset) {
 		q.pi = q.ci;
 		return;
@@ -144,27 +149,26 @@ void Engine::breach(SendQueue &q, const Breach &b)
 	q.state = SendState::error;
 	if (q.on_breach)
 		q.on_breach(q.cookie);
-	if (q.phase == SendQueue::Phase::complete)
+	if (q.request.phase == Request::Phase::complete)
 		return; // this one had ended before
 	if (q.ci == q.pi)
 		q.pi++;
-	q.work.signalled = true;
-	q.status = b.status;
-	q.vendor = b.vendor;
-	q.phase = SendQueue::Phase::complete;
+	q.request.work.signalled = true;
+	q.request.end(b.status, b.vendor);
 }
 
 // One step of the request at q.ci, false if it cannot go on now or is done for this pass.
 bool Engine::advance(SendQueue &q, uint64_t &bytes)
 {
-	switch (q.phase) {
-	case SendQueue::Phase::fetch:
-		begin(q);
+	Request &r = q.request;
+	switch (r.phase) {
+	case Request::Phase::fetch:
+		begin(q, r);
 		return true;
-	case SendQueue::Phase::move:
-		switch (move(q, bytes)) {
+	case Request::Phase::move:
+		switch (move(q, r, bytes)) {
 		case Progress::done:
-			q.phase = SendQueue::Phase::complete;
+			r.phase = Request::Phase::complete;
 			return true;
 		case Progress::more:
 			return false;
@@ -173,117 +177,228 @@ bool Engine::advance(SendQueue &q, uint64_t &bytes)
 			return false;
 		}
 		return false;
-	case SendQueue::Phase::complete:
-		if (q.status != NDA_OK || q.work.signalled || q.signal_all) {
-			if (!q.format->complete(q, q.status, q.vendor)) {
-				timed_ = true; // until the consumer index moves on
-				return false;
-			}
+	case Request::Phase::complete:
+		if (!complete(q, r)) {
+			timed_ = true; // until the consumer index moves on
+			return false;
 		}
-		if (q.status != NDA_OK)
+		if (r.status != NDA_OK)
 			q.state = SendState::error;
-		q.phase = SendQueue::Phase::fetch;
-		q.ci++;
+		r.phase = Request::Phase::fetch;
+		q.ci += r.work.units;
 		return false;
 	}
 	return false;
 }
 
-void Engine::begin(SendQueue &q)
+void Engine::begin(SendQueue &q, Request &r)
 {
-	q.status = NDA_OK;
-	q.vendor = 0;
-	q.moved = 0;
-	q.dropped = false;
-	q.not_before = 0;
-	q.unanswered = 0;
-	q.phase = SendQueue::Phase::move;
+	r.status = NDA_OK;
+	r.vendor = 0;
+	r.moved = 0;
+	r.dropped = false;
+	r.not_before = 0;
+	r.unanswered = 0;
+	r.phase = Request::Phase::move;
+	new (&r.work) Work;
+	Breach b = q.format->fetch(q, q.ci, r.work);
+	uint32_t &units = r.work.units;
+	if (!b && (units == 0 || units > q.pi - q.ci))
+		b.what = "request that ends beyond what was posted";
+	else if (!b && is_atomic(r.work.op) &&
+		(r.work.piece_count != 1 || r.work.pieces[0].length != r.work.atomic.size))
+		b = {"atomic whose result has another size", NDA_LOCAL_LENGTH};
+	if (b)
+		units = std::min(std::max(units, 1u), q.pi - q.ci);
 	if (q.state == SendState::error) {
-		q.fail_all();
+		r.end(NDA_FLUSHED);
 		return;
 	}
-	Breach b = q.format->fetch(q, q.work);
 	if (b) {
 		breach(q, b);
 		return;
 	}
 	q.started++;
 	if (q.faults->delay_us)
-		q.not_before = now_ns() + uint64_t{q.faults->delay_us} * 1000;
-	q.dropped = every(q.faults->drop_every, q.started);
+		r.not_before = now_ns() + uint64_t{q.faults->delay_us} * 1000;
+	r.dropped = every(q.faults->drop_every, q.started);
 	if (every(q.faults->remote_access_every, q.started))
-		q.status = NDA_REMOTE_ACCESS;
+		r.status = NDA_REMOTE_ACCESS;
 	else if (every(q.faults->retry_exceeded_every, q.started))
-		q.status = NDA_RETRY_EXCEEDED;
+		r.status = NDA_RETRY_EXCEEDED;
 }
 
-Engine::Progress Engine::unanswered(SendQueue &q, uint64_t give_up_ns)
+// False if the completion queue is full.
+bool Engine::complete(SendQueue &q, const Request &r)
+{
+	if (r.status == NDA_OK && !r.work.signalled && !q.signal_all)
+		return true;
+	CompletionQueue &cq = *q.cq;
+	Breach b = q.format->read_consumer(cq);
+	if (b && !cq.breached) {
+		cq.breached = true; // to be told of once
+		breach(q, b);
+	}
+	if (cq.pi - cq.ci >= cq.depth)
+		return false;
+	q.format->complete(q, {q.ci, r.work, r.status, r.vendor});
+	cq.pi++;
+	return true;
+}
+
+Engine::Progress Engine::unanswered(Request &r, uint64_t give_up_ns)
 {
 	uint64_t now = now_ns();
-	if (!q.unanswered)
-		q.unanswered = now;
-	if (!give_up_ns || now - q.unanswered < give_up_ns)
+	if (!r.unanswered)
+		r.unanswered = now;
+	if (!give_up_ns || now - r.unanswered < give_up_ns)
 		return Progress::wait;
-	q.status = NDA_RETRY_EXCEEDED;
+	r.status = NDA_RETRY_EXCEEDED;
 	return Progress::done;
 }
 
-Engine::Progress Engine::move(SendQueue &q, uint64_t &bytes)
+namespace {
+
+int remote_access(Operation op)
 {
-	auto end = [&q](enum nda_status status) {
-		q.status = status;
+	switch (op) {
+	case Operation::write:
+		return IBV_ACCESS_REMOTE_WRITE;
+	case Operation::read:
+		return IBV_ACCESS_REMOTE_READ;
+	default:
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	}
+}
+
+// Where the pieces are, in local; false if this QP may not use one of them so.
+bool resolve_pieces(const SendQueue &q, Work &w, uint8_t *local[])
+{
+	if (w.has_inline)
+		local[0] = w.inline_data;
+	for (uint32_t i = 0; i < w.piece_count; i++) {
+		const Piece &p = w.pieces[i];
+		Resolved r = resolve(*Fabric::get().self(), p.key, p.address, p.length,
+			q.pd, w.op == Operation::write ? 0 : IBV_ACCESS_LOCAL_WRITE,
+			local[i]);
+		if (p.length && r != Resolved::ok)
+			return false;
+	}
+	return true;
+}
+
+// Whether the QP that q is connected to is connected to q. Whoever is not does not answer.
+bool points_back(const SharedQp &target, const SendQueue &q)
+{
+	return target.peer_qpn.load(std::memory_order_relaxed) == q.qpn &&
+		target.gid[0].load(std::memory_order_relaxed) == q.peer_gid[0] &&
+		target.gid[1].load(std::memory_order_relaxed) == q.peer_gid[1] &&
+		target.peer_gid[0].load(std::memory_order_relaxed) == q.gid[0] &&
+		target.peer_gid[1].load(std::memory_order_relaxed) == q.gid[1];
+}
+
+// Whether the target can take an operation of elements at this address.
+bool aligned(const Work &w)
+{
+	uint32_t element = is_atomic(w.op) ? w.atomic.size
+		: w.reduce != Reduce::none ? element_size(w.reduce)
+					   : 1;
+	return w.remote % element == 0 && w.length % element == 0;
+}
+
+// Moves the payload from r.moved on, a chunk at most.
+void copy(Request &r, uint8_t *const local[], uint8_t *remote)
+{
+	const Work &w = r.work;
+	uint64_t left = chunk_bytes;
+	uint64_t start = 0; // of the piece
+	uint32_t count = w.has_inline ? 1 : w.piece_count;
+	for (uint32_t i = 0; i < count && left; i++) {
+		uint64_t length = w.has_inline ? w.length : w.pieces[i].length;
+		if (r.moved < start + length) {
+			uint64_t inside = r.moved - start;
+			uint64_t size = std::min(length - inside, left);
+			if (w.op == Operation::read)
+				dma_move(local[i] + inside, remote + r.moved, size);
+			else if (w.reduce == Reduce::none)
+				dma_move(remote + r.moved, local[i] + inside, size);
+			else
+				reduce_into(w.reduce, remote + r.moved, local[i] + inside,
+					size);
+			r.moved += size;
+			left -= size;
+		}
+		start += length;
+	}
+}
+
+} // namespace
+
+Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
+{
+	auto end = [&r](enum nda_status status) {
+		r.status = status;
 		return Progress::done;
 	};
-	if (q.not_before && now_ns() < q.not_before)
+	if (r.not_before && now_ns() < r.not_before)
 		return Progress::wait;
-	if (q.status != NDA_OK)
+	if (r.status != NDA_OK)
 		return Progress::done;
 	if (q.peer->dead())
 		return end(NDA_RETRY_EXCEEDED);
-	if (q.dropped)
-		return unanswered(q, q.give_up_ns);
+	if (r.dropped)
+		return unanswered(r, q.give_up_ns);
 
-	bool write = q.work.op == Operation::write;
-	uint8_t *local, *remote;
-	Resolved r = resolve(*Fabric::get().self(), q.work.lkey, q.work.local,
-		q.work.length, q.pd, write ? 0 : IBV_ACCESS_LOCAL_WRITE, local);
-	if (r != Resolved::ok)
+	Work &w = r.work;
+	uint8_t *local[Work::max_pieces];
+	if (!resolve_pieces(q, w, local))
 		return end(NDA_LOCAL_PROTECTION);
 
 	if (q.peer_qpn >= qp_count)
-		return unanswered(q, q.give_up_ns);
+		return unanswered(r, q.give_up_ns);
 	const SharedQp &target = q.peer->control().qps[q.peer_qpn];
 	QpLife life = target.life.load(std::memory_order_seq_cst);
 	if (life == QpLife::error)
 		return end(NDA_RETRY_EXCEEDED);
-	// Whoever is not connected to this QP does not answer.
-	if (life != QpLife::receiving ||
-		target.peer_qpn.load(std::memory_order_relaxed) != q.qpn ||
-		target.gid[0].load(std::memory_order_relaxed) != q.peer_gid[0] ||
-		target.gid[1].load(std::memory_order_relaxed) != q.peer_gid[1] ||
-		target.peer_gid[0].load(std::memory_order_relaxed) != q.gid[0] ||
-		target.peer_gid[1].load(std::memory_order_relaxed) != q.gid[1])
-		return unanswered(q, q.give_up_ns);
-	uint32_t access = write ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_READ;
+	if (life != QpLife::receiving || !points_back(target, q))
+		return unanswered(r, q.give_up_ns);
+	uint32_t access = static_cast<uint32_t>(remote_access(w.op));
 	if (!(target.access.load(std::memory_order_relaxed) & access) ||
-		(!write && target.reads.load(std::memory_order_relaxed) == 0))
+		(w.op != Operation::write &&
+			target.reads.load(std::memory_order_relaxed) == 0) ||
+		!aligned(w))
 		return end(NDA_REMOTE_INVALID);
-	r = resolve(*q.peer, q.work.rkey, q.work.remote, q.work.length,
-		target.pd.load(std::memory_order_relaxed), access, remote);
-	if (r == Resolved::denied)
-		return end(NDA_REMOTE_ACCESS);
-	if (r == Resolved::not_mapped)
-		return unanswered(q, announced_ns);
 
-	q.unanswered = 0;
-	uint64_t size = std::min(q.work.length - q.moved, chunk_bytes);
-	if (write)
-		dma_move(remote + q.moved, local + q.moved, size);
-	else
-		dma_move(local + q.moved, remote + q.moved, size);
-	q.moved += size;
-	bytes += size;
-	return q.moved == q.work.length ? Progress::done : Progress::more;
+	uint32_t pd = target.pd.load(std::memory_order_relaxed);
+	uint8_t *remote = nullptr, *notify = nullptr;
+	Resolved found = Resolved::ok;
+	if (w.length)
+		found = resolve(*q.peer, w.rkey, w.remote, w.length, pd, access, remote);
+	if (w.has_notify && found == Resolved::ok)
+		found = resolve(*q.peer, w.notify_key, w.notify_address, notify_bytes, pd,
+			access, notify);
+	if (found == Resolved::denied)
+		return end(NDA_REMOTE_ACCESS);
+	if (found == Resolved::not_mapped)
+		return unanswered(r, announced_ns);
+	// Nobody has receives.
+	if (w.has_immediate)
+		return end(NDA_RNR_RETRY_EXCEEDED);
+
+	r.unanswered = 0;
+	if (is_atomic(w.op)) {
+		execute_atomic(w.op, w.atomic, remote, local[0]);
+		bytes += w.length;
+		return Progress::done;
+	}
+	uint64_t before = r.moved;
+	copy(r, local, remote);
+	bytes += r.moved - before;
+	if (r.moved < w.length)
+		return Progress::more;
+	if (w.has_notify)
+		dma_move(notify, &w.notify_data, notify_bytes);
+	return Progress::done;
 }
 
 // ---- The thread ------------------------------------------------------------------------

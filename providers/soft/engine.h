@@ -17,13 +17,19 @@
 
 namespace nda::soft {
 
-// The device's side of a CQ. Pointers are host addresses.
+// The device's side of a CQ. Pointers are host addresses. Indices are free-running.
 struct CompletionQueue {
 	uint8_t *ring = nullptr;
 	uint32_t depth = 0; // entries, a power of two
 	uint32_t stride = 0;
-	const uint8_t *record = nullptr; // consumer index
+	const uint8_t *record = nullptr; // consumer index, or nullptr
+	uint8_t *doorbell = nullptr;     // if there is no record
+	uint32_t cqn = 0;
 	uint32_t pi = 0;
+	uint32_t ci = 0; // as last read
+	bool breached = false;
+
+	uint8_t *entry() const { return ring + uint64_t{pi & (depth - 1)} * stride; }
 };
 
 enum class SendState : uint8_t {
@@ -33,36 +39,8 @@ enum class SendState : uint8_t {
 	error,
 };
 
-// The device's side of a QP. Guarded by the engine's lock.
-struct SendQueue {
-	const QueueFormat *format = nullptr;
-	const Faults *faults = nullptr;
-	CompletionQueue *cq = nullptr;
-	uint8_t *ring = nullptr;
-	uint32_t depth = 0;
-	const uint8_t *record = nullptr; // producer index
-	uint8_t *doorbell = nullptr;
-	uint32_t qpn = 0;
-	uint32_t pd = 0;
-	bool signal_all = false;
-	void (*on_breach)(void *cookie) = nullptr; // tells the owner; must not block
-	void *cookie = nullptr;
-
-	SendState state = SendState::reset;
-	// Indices are free-running.
-	uint32_t ci = 0;   // the request that is served next, or now
-	uint32_t pi = 0;   // the end of what was posted
-	uint32_t rung = 0; // the end that the last doorbell stood for
-
-	// The path, fixed while ready.
-	std::shared_ptr<Peer> peer;
-	uint32_t peer_qpn = 0;
-	uint64_t gid[2] = {};
-	uint64_t peer_gid[2] = {};
-	uint8_t sgid_index = 0;
-	uint64_t give_up_ns = 0; // after so long without an answer; 0: never
-
-	// The request at ci.
+// A request between its fetch and its completion.
+struct Request {
 	enum class Phase : uint8_t {
 		fetch,
 		move,
@@ -75,8 +53,51 @@ struct SendQueue {
 	uint64_t not_before = 0; // by fault injection
 	uint64_t unanswered = 0; // since when; 0: answered
 	uint64_t moved = 0;      // bytes
-	uint64_t started = 0;    // requests, for fault injection
 
+	void end(enum nda_status with, uint8_t vendor_code = 0)
+	{
+		status = with;
+		vendor = vendor_code;
+		phase = Phase::complete;
+	}
+};
+
+// The device's side of a QP. Guarded by the engine's lock.
+struct SendQueue {
+	const QueueFormat *format = nullptr;
+	const Faults *faults = nullptr;
+	CompletionQueue *cq = nullptr;
+	uint8_t *ring = nullptr;
+	uint32_t depth = 0;              // units
+	const uint8_t *record = nullptr; // producer index, where the format has one
+	uint8_t *doorbell = nullptr;     // 64 bytes of its own
+	uint32_t qpn = 0;
+	uint32_t pd = 0;
+	bool signal_all = false;
+	void (*on_breach)(void *cookie) = nullptr; // tells the owner; must not block
+	void *cookie = nullptr;
+
+	SendState state = SendState::reset;
+	// Free-running indices, in units of the ring.
+	uint32_t ci = 0;   // the request that is served next, or now
+	uint32_t pi = 0;   // the end of what was posted
+	uint32_t rung = 0; // the end that the last doorbell stood for
+
+	// The path, fixed while ready.
+	std::shared_ptr<Peer> peer;
+	uint32_t peer_qpn = 0;
+	uint64_t gid[2] = {};
+	uint64_t peer_gid[2] = {};
+	uint8_t sgid_index = 0;
+	uint64_t give_up_ns = 0; // after so long without an answer; 0: never
+
+	Request request;      // the one at ci
+	uint64_t started = 0; // requests, for fault injection
+
+	uint8_t *slot(uint32_t index, uint32_t stride) const
+	{
+		return ring + uint64_t{index & (depth - 1)} * stride;
+	}
 	// Forgets requests and path.
 	void reset(uint32_t index = 0);
 	// Requests are flushed from now on.
@@ -107,9 +128,11 @@ private:
 	int serve(SendQueue &q);
 	void answer_doorbell(SendQueue &q, const Breach &breach);
 	bool advance(SendQueue &q, uint64_t &bytes);
-	void begin(SendQueue &q);
-	Progress move(SendQueue &q, uint64_t &bytes);
-	Progress unanswered(SendQueue &q, uint64_t give_up_ns);
+	void begin(SendQueue &q, Request &r);
+	Progress move(SendQueue &q, Request &r, uint64_t &bytes);
+	static Progress unanswered(Request &r, uint64_t give_up_ns);
+	bool complete(SendQueue &q, const Request &r);
+	void count(const SendQueue &q, const Breach &breach);
 	void breach(SendQueue &q, const Breach &breach);
 
 	std::atomic<uint64_t> &pass_;

@@ -11,11 +11,6 @@ namespace {
 
 namespace hw = nda::hw::hns1825;
 
-const uint8_t *slot(const SendQueue &q, uint32_t index)
-{
-	return q.ring + uint64_t{index & (q.depth - 1)} * hw::wqe_bytes;
-}
-
 const char *doorbell_fault(const hw::doorbell &d, const SendQueue &q)
 {
 	if (d.type != hw::doorbell_type_send || d.sub_type)
@@ -95,6 +90,32 @@ uint8_t syndrome(enum nda_status status)
 
 } // namespace
 
+const QueueLayout &Hns1825Format::layout() const
+{
+	static constexpr QueueLayout layout = [] {
+		QueueLayout l = {};
+		l.send_stride = hw::wqe_bytes;
+		l.cqe_stride = hw::default_cqe_stride;
+		l.cqe_fill = hw::cqe_ring_fill;
+		l.min_depth = hw::min_depth;
+		l.max_depth = hw::max_depth;
+		l.units_per_request = 1;
+		l.max_pieces = 1;
+		l.max_message = hw::max_length;
+		l.qpn_bits = 20;
+		l.producer_record = true;
+		l.consumer_record = true;
+		l.doorbell_cos = hw::doorbell_params().cos;
+		return l;
+	}();
+	return layout;
+}
+
+uint32_t Hns1825Format::cq_ring(uint32_t depth) const
+{
+	return hw::cq_ring(depth);
+}
+
 bool Hns1825Format::take_doorbell(SendQueue &q, Breach &breach) const
 {
 	if (load_relaxed<uint64_t>(q.doorbell) == hw::doorbell_idle)
@@ -118,66 +139,66 @@ bool Hns1825Format::take_doorbell(SendQueue &q, Breach &breach) const
 	return true;
 }
 
-Breach Hns1825Format::fetch(const SendQueue &q, Work &work) const
+Breach Hns1825Format::fetch(const SendQueue &q, uint32_t index, Work &work) const
 {
-	const uint8_t *at = slot(q, q.ci);
+	const uint8_t *at = q.slot(index, hw::wqe_bytes);
 	uint64_t words[hw::wqe_words];
 	words[0] = load_acquire<uint64_t>(at);
 	for (uint32_t i = 1; i < hw::wqe_words; i++)
 		words[i] = load_relaxed<uint64_t>(at + 8 * i);
 
-	hw::wqe_fault fault = hw::check(words, q.ci, q.depth);
+	hw::wqe_fault fault = hw::check(words, index, q.depth);
 	if (fault != hw::wqe_fault::none)
 		return {fault_text(fault),
 			fault == hw::wqe_fault::length ? NDA_LOCAL_LENGTH : NDA_LOCAL_QP,
 			static_cast<uint8_t>(fault)};
 	// A NIC that fetches ahead must not take what the next slot holds from earlier
 	// laps: it is marked, or is the next WQE already.
-	uint8_t next = load_acquire<uint8_t>(slot(q, q.ci + 1));
-	uint8_t posted = static_cast<uint8_t>(hw::control_word(q.ci + 1, q.depth, false));
-	if (next != hw::invalid_marker(q.ci + 1, q.depth) && next != posted)
+	uint8_t next = load_acquire<uint8_t>(q.slot(index + 1, hw::wqe_bytes));
+	uint8_t posted = static_cast<uint8_t>(hw::control_word(index + 1, q.depth, false));
+	if (next != hw::invalid_marker(index + 1, q.depth) && next != posted)
 		return {"WQE whose next slot is not marked", NDA_LOCAL_QP, 0xff};
 
 	hw::wqe wqe = hw::decode(words);
 	work.op = wqe.opcode == hw::op_read ? Operation::read : Operation::write;
 	work.signalled = wqe.completion;
+	work.fence = wqe.fence;
 	work.length = wqe.data_len;
-	work.local = wqe.local_va;
-	work.lkey = wqe.sge_lkey;
 	work.remote = wqe.remote_va;
 	work.rkey = wqe.rkey;
+	work.piece_count = 1;
+	work.pieces[0] = {wqe.local_va, wqe.data_len, wqe.sge_lkey};
 	return {};
 }
 
-bool Hns1825Format::complete(SendQueue &q, enum nda_status status, uint8_t vendor) const
+Breach Hns1825Format::read_consumer(CompletionQueue &cq) const
 {
-	CompletionQueue &cq = *q.cq;
-	uint32_t ci = hw::cq_record_ci(load_acquire<uint32_t>(cq.record));
-	if (((cq.pi - ci) & 0xffffff) >= cq.depth)
-		return false;
+	return consumed(cq, hw::cq_record_ci(load_acquire<uint32_t>(cq.record)), 24);
+}
 
+void Hns1825Format::complete(const SendQueue &q, const Completion &c) const
+{
+	const CompletionQueue &cq = *q.cq;
 	hw::cqe cqe = {};
 	cqe.owner = hw::owner_bit(cq.pi, cq.depth);
 	cqe.cqe_size = 1;
 	cqe.qpn = q.qpn;
-	cqe.op_type = q.work.op == Operation::read ? hw::op_read : hw::op_write;
+	cqe.op_type = c.work.op == Operation::read ? hw::op_read : hw::op_write;
 	cqe.wqebb_count = 1;
-	cqe.byte_count = q.work.length;
-	cqe.wqe_counter = static_cast<uint16_t>(q.ci);
-	if (status != NDA_OK) {
+	cqe.byte_count = c.work.length;
+	cqe.wqe_counter = static_cast<uint16_t>(c.index);
+	if (c.status != NDA_OK) {
 		cqe.op_type = hw::cqe_op_error;
 		cqe.byte_count = 0;
-		cqe.syndrome = syndrome(status);
-		cqe.vendor = vendor;
+		cqe.syndrome = syndrome(c.status);
+		cqe.vendor = c.vendor;
 	}
 	uint64_t words[hw::cqe_words];
 	hw::encode(cqe, words);
-	uint8_t *at = cq.ring + uint64_t{cq.pi & (cq.depth - 1)} * cq.stride;
+	uint8_t *at = cq.entry();
 	for (uint32_t i = 1; i < hw::cqe_words; i++)
 		store_relaxed(at + 8 * i, words[i]);
 	store_release(at, words[0]);
-	cq.pi++;
-	return true;
 }
 
 } // namespace nda::soft

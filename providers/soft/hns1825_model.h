@@ -11,9 +11,12 @@ namespace nda::soft {
 
 class Hns1825Format final : public QueueFormat {
 public:
+	const QueueLayout &layout() const override;
+	uint32_t cq_ring(uint32_t depth) const override;
 	bool take_doorbell(SendQueue &q, Breach &breach) const override;
-	Breach fetch(const SendQueue &q, Work &work) const override;
-	bool complete(SendQueue &q, enum nda_status status, uint8_t vendor) const override;
+	Breach fetch(const SendQueue &q, uint32_t index, Work &work) const override;
+	Breach read_consumer(CompletionQueue &cq) const override;
+	void complete(const SendQueue &q, const Completion &c) const override;
 };
 
 } // namespace nda::soft

@@ -14,15 +14,14 @@
 #include <cstring>
 #include <endian.h>
 #include <memory>
-
-#include <nda/hw/hns1825.h>
+#include <string>
 
 namespace nda::soft {
 namespace {
 
 constexpr uint64_t doorbell_stride = 64;
-constexpr uint32_t max_qps = 16384; // of a NIC
-constexpr uint64_t doorbell_bytes = max_qps * doorbell_stride;
+constexpr uint32_t max_queues = 16384; // of a NIC
+constexpr uint64_t doorbell_bytes = max_queues * doorbell_stride;
 constexpr size_t max_events = 1024; // that nobody has asked for yet
 constexpr uint32_t default_mtu = 4096;
 
@@ -38,11 +37,35 @@ Registry &registry()
 	return *r;
 }
 
-const Hns1825Format hns1825_format;
-
-const QueueFormat *find_format(const char *model)
+template <class Format>
+const QueueFormat &format()
 {
-	return model && strcmp(model, "hns1825") == 0 ? &hns1825_format : nullptr;
+	static const Format f;
+	return f;
+}
+
+struct Model {
+	const char *name;
+	const QueueFormat &(*format)();
+};
+
+constexpr Model models[] = {
+	{"hns1825", format<Hns1825Format>},
+};
+
+int find_format(const char *name, const QueueFormat *&found)
+{
+	std::string known;
+	for (const Model &m : models) {
+		if (name && strcmp(name, m.name) == 0) {
+			found = &m.format();
+			return 0;
+		}
+		known += known.empty() ? "" : ", ";
+		known += m.name;
+	}
+	return fail(
+		-ENODEV, "NIC: no model '%s' (%s)", name ? name : "(null)", known.c_str());
 }
 
 ibv_mtu mtu_code(uint32_t bytes)
@@ -130,7 +153,8 @@ uint64_t gid_process(const Gid &gid)
 const Nic::DriverOps Nic::driver_ops_ = {"nda_soft", {}};
 
 Nic::Nic(const Faults &faults, const QueueFormat &format, uint32_t mtu_bytes)
-	: faults_(faults), format_(&format), mtu_bytes_(mtu_bytes), doorbell_used_(max_qps)
+	: faults_(faults), format_(&format), mtu_bytes_(mtu_bytes),
+	  doorbell_used_(max_queues)
 {}
 
 void Nic::make_verbs()
@@ -160,10 +184,10 @@ void Nic::make_verbs()
 
 int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 {
-	const QueueFormat *format = find_format(attr.model);
-	if (!format)
-		return fail(-ENODEV, "NIC: no model '%s' (hns1825)",
-			attr.model ? attr.model : "(null)");
+	const QueueFormat *format = nullptr;
+	int rc = find_format(attr.model, format);
+	if (rc)
+		return rc;
 	uint32_t mtu = attr.mtu_bytes ? attr.mtu_bytes : default_mtu;
 	if (mtu < 256 || mtu > 4096 || (mtu & (mtu - 1)))
 		return fail(
@@ -171,7 +195,7 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	if (attr.reserved)
 		return fail(-EINVAL, "NIC: reserved attribute is not 0");
 	Faults faults;
-	int rc = parse_faults(attr.inject, faults);
+	rc = parse_faults(attr.inject, faults);
 	if (rc == 0)
 		rc = Fabric::get().start();
 	if (rc)
@@ -232,18 +256,20 @@ void Nic::query_device(ibv_device_attr &attr) const
 	attr.sys_image_guid = htobe64(Fabric::get().process());
 	attr.max_mr_size = UINT64_MAX;
 	attr.page_size_cap = 4096;
-	attr.max_qp = max_qps;
-	attr.max_qp_wr = hw::hns1825::max_depth;
-	attr.max_sge = 1;
-	attr.max_sge_rd = 1;
-	attr.max_cq = max_qps;
-	attr.max_cqe = hw::hns1825::max_depth;
+	attr.max_qp = max_queues;
+	const QueueLayout &layout = format_->layout();
+	attr.max_qp_wr = static_cast<int>(layout.max_depth / layout.units_per_request);
+	attr.max_sge = static_cast<int>(layout.max_pieces);
+	attr.max_sge_rd = static_cast<int>(layout.max_pieces);
+	attr.max_cq = max_queues;
+	attr.max_cqe = static_cast<int>(layout.max_depth);
 	attr.max_mr = mr_count - 1;
 	attr.max_pd = INT16_MAX;
 	attr.max_qp_rd_atom = 128;
 	attr.max_qp_init_rd_atom = 128;
 	attr.max_res_rd_atom = 128;
-	attr.atomic_cap = IBV_ATOMIC_NONE;
+	// By the CPU's own instructions, so that cores and other NICs are in it.
+	attr.atomic_cap = layout.atomics ? IBV_ATOMIC_GLOB : IBV_ATOMIC_NONE;
 	attr.max_pkeys = 1;
 	attr.phys_port_cnt = 1;
 }
@@ -258,7 +284,7 @@ int Nic::query_port(uint8_t port, ibv_port_attr &attr) const
 	attr.max_mtu = IBV_MTU_4096;
 	attr.active_mtu = mtu_code(mtu_bytes_);
 	attr.gid_tbl_len = gid_count;
-	attr.max_msg_sz = hw::hns1825::max_length;
+	attr.max_msg_sz = format_->layout().max_message;
 	attr.pkey_tbl_len = 1;
 	attr.active_width = 2;  // 4 lanes
 	attr.active_speed = 32; // 25 Gb/s each
@@ -380,8 +406,8 @@ int Nic::take_doorbell(uint32_t type, doorbell_map_desc &desc, uint32_t &slot)
 	std::lock_guard<std::mutex> lock(mutex_);
 	auto hole = std::find(doorbell_used_.begin(), doorbell_used_.end(), false);
 	if (hole == doorbell_used_.end())
-		return fail(-ENOSPC, "NIC %s: all %u QPs are in use", device_.device.name,
-			max_qps);
+		return fail(-ENOSPC, "NIC %s: all %u doorbells are in use",
+			device_.device.name, max_queues);
 	*hole = true;
 	slot = static_cast<uint32_t>(hole - doorbell_used_.begin());
 	desc = {};

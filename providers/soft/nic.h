@@ -62,6 +62,9 @@ public:
 	// A doorbell register; also described in the form that type asks for.
 	int take_doorbell(uint32_t type, doorbell_map_desc &desc, uint32_t &slot);
 	void give_doorbell(uint32_t slot);
+	// Tells a CQ's driver from another's; of 16 bits, as the narrowest field has them.
+	// One comes again after 65535 others: nothing is found by it.
+	uint32_t next_cqn() { return 1 + cqns_.fetch_add(1) % UINT16_MAX; }
 
 	const QueueFormat &format() const { return *format_; }
 	const Faults &faults() const { return faults_; }
@@ -102,6 +105,7 @@ private:
 	Device device_ = {};
 	verbs_context verbs_ = {};
 	std::atomic<uint32_t> objects_{0};
+	std::atomic<uint32_t> cqns_{0};
 
 	std::mutex mutex_;
 	std::vector<bool> doorbell_used_;

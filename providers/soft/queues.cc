@@ -10,22 +10,18 @@
 #include <cstring>
 #include <memory>
 
-#include <nda/hw/hns1825.h>
-
 namespace nda::soft {
 namespace {
 
-namespace hw = nda::hw::hns1825;
-
 constexpr uint32_t record_bytes = 64;
 constexpr int connect_timeout_ms = 5000;
-constexpr uint32_t max_inline = 64; // accepted; nothing is ever posted by verbs
+constexpr uint32_t verbs_max_inline = 64; // what HCOMM asks for, whatever the NIC
 constexpr int access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 	IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
-uint32_t round_up_to_power(uint32_t value)
+uint32_t round_up_to_power(uint32_t value, uint32_t least)
 {
-	uint32_t power = hw::min_depth;
+	uint32_t power = least;
 	while (power < value)
 		power *= 2;
 	return power;
@@ -89,6 +85,44 @@ NpuUse::~NpuUse()
 		npu->release();
 }
 
+int Register::map(Nic &nic, const ibv_extend_ops *ops, int mode, Npu &npu, const char *what)
+{
+	uint32_t type = mode == QUEUE_BUF_DMA_MODE_INDEP_UB ? DOORBELL_MAP_MODE_UB_RES
+							    : DOORBELL_MAP_MODE_HOST_VA;
+	int rc = nic.take_doorbell(type, desc_, slot_);
+	if (rc)
+		return rc;
+	nic_ = &nic;
+	ops_ = ops;
+	errno = 0;
+	address_ = ops->db_mmap(&desc_);
+	if (!address_)
+		return fail(errno ? -errno : -EIO, "%s: the db_mmap callback failed", what);
+	const auto address = reinterpret_cast<uint64_t>(address_);
+	host_ = npu.host(address, desc_.size);
+	if (!host_)
+		return fail(-EINVAL,
+			"%s: the db_mmap callback gave an address of another NPU", what);
+	if (npu.in_window(address))
+		return 0;
+	// Cores write elsewhere, and the host passes it on to the register.
+	if (type != DOORBELL_MAP_MODE_HOST_VA)
+		return fail(-EINVAL,
+			"%s: the db_mmap callback gave an address in NPU memory for a "
+			"doorbell that the host cannot ring",
+			what);
+	host_ = reinterpret_cast<uint8_t *>(desc_.hva);
+	return 0;
+}
+
+Register::~Register()
+{
+	if (address_)
+		ops_->db_unmap(address_, &desc_);
+	if (nic_)
+		nic_->give_doorbell(slot_);
+}
+
 // ---- CQ --------------------------------------------------------------------------------
 
 int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq)
@@ -110,9 +144,10 @@ int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_exten
 	if (attr.attr.comp_vector)
 		return fail(-EINVAL, "CQ: completion vector %u, the only one is 0",
 			attr.attr.comp_vector);
-	if (attr.attr.cqe == 0 || attr.attr.cqe > hw::max_depth)
-		return fail(-EINVAL, "CQ: %u entries, not 1 to %u", attr.attr.cqe,
-			hw::max_depth);
+	uint32_t max_depth = nic->format().layout().max_depth;
+	if (attr.attr.cqe == 0 || attr.attr.cqe > max_depth)
+		return fail(
+			-EINVAL, "CQ: %u entries, not 1 to %u", attr.attr.cqe, max_depth);
 	auto fresh = std::make_unique<Cq>();
 	rc = fresh->init(*nic, attr);
 	if (rc)
@@ -123,16 +158,20 @@ int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_exten
 
 int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
 {
-	// The depth that is published must mean the ring to every reader, see
-	// hw::cq_ring().
-	uint32_t asked = std::max(attr.attr.cqe, hw::min_depth);
-	uint32_t published = hw::cq_ring(asked) ? asked : round_up_to_power(asked);
-	uint32_t depth = hw::cq_ring(published);
+	nic_.take(nic);
+	const QueueFormat &format = nic.format();
+	const QueueLayout &layout = format.layout();
+	// The depth that is published must mean the ring to every reader, see cq_ring().
+	uint32_t asked = std::max(attr.attr.cqe, layout.min_depth);
+	uint32_t published =
+		format.cq_ring(asked) ? asked : round_up_to_power(asked, layout.min_depth);
+	uint32_t depth = format.cq_ring(published);
 	queue_.depth = depth;
-	queue_.stride = hw::default_cqe_stride;
+	queue_.stride = layout.cqe_stride;
+	queue_.cqn = nic.next_cqn();
 	int rc = ring_.alloc(
-		attr.ops, uint64_t{depth} * queue_.stride, hw::cqe_ring_fill, "CQ");
-	if (rc == 0)
+		attr.ops, uint64_t{depth} * queue_.stride, layout.cqe_fill, "CQ");
+	if (rc == 0 && layout.consumer_record)
 		rc = record_.alloc(attr.ops, record_bytes, 0, "CQ record");
 	if (rc)
 		return rc;
@@ -140,16 +179,26 @@ int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
 	if (!npu_.npu)
 		return -EINVAL;
 	queue_.ring = npu_->host(ring_.value(), ring_.size);
-	queue_.record = npu_->host(record_.value(), record_.size);
-	if (!queue_.ring || !queue_.record)
+	if (!queue_.ring)
 		return fail(-EINVAL, "CQ: the callbacks gave memory of more than one NPU");
+	if (layout.consumer_record) {
+		queue_.record = npu_->host(record_.value(), record_.size);
+		if (!queue_.record)
+			return fail(-EINVAL,
+				"CQ: the callbacks gave memory of more than one NPU");
+	} else {
+		rc = doorbell_.map(nic, attr.ops, raw(attr.type), *npu_.npu, "CQ");
+		if (rc)
+			return rc;
+		queue_.doorbell = doorbell_.host();
+		format.silence(queue_);
+	}
 
-	nic_ = &nic;
-	nic.hold();
 	verbs_.owner = this;
 	extend_.owner = this;
 	verbs_.context = nic.context();
 	verbs_.cq_context = attr.attr.cq_context;
+	verbs_.handle = queue_.cqn;
 	verbs_.cqe = static_cast<int>(published);
 	pthread_mutex_init(&verbs_.mutex, nullptr);
 	pthread_cond_init(&verbs_.cond, nullptr);
@@ -157,15 +206,12 @@ int Cq::init(Nic &nic, ibv_cq_init_attr_extend &attr)
 	extend_.cq_info.qbuf.base = ring_.value();
 	extend_.cq_info.qbuf.entry_cnt = published;
 	extend_.cq_info.qbuf.entry_size = queue_.stride;
-	// The consumer record is all there is: no producer record, no CQ doorbell.
-	extend_.cq_info.dbr_ci_va = {record_.value(), record_bytes};
+	if (layout.consumer_record)
+		extend_.cq_info.dbr_ci_va = {record_.value(), record_bytes};
+	else
+		extend_.cq_info.db_hw_va = doorbell_.range();
+	extend_.resv[0] = queue_.cqn;
 	return 0;
-}
-
-Cq::~Cq()
-{
-	if (nic_)
-		nic_->drop();
 }
 
 int Cq::destroy(ibv_cq_extend *extend)
@@ -188,6 +234,29 @@ int Qp::create(ibv_context *context, ibv_qp_init_attr_extend &attr, ibv_qp_exten
 	qp = &fresh.release()->extend_;
 	return 0;
 }
+
+namespace {
+
+int check_capacity(const QueueLayout &layout, const ibv_qp_cap &cap)
+{
+	uint32_t max_depth = layout.max_depth / layout.units_per_request;
+	// Nothing is ever posted by verbs, so that what is asked for need not be had.
+	uint32_t max_inline = std::max(layout.max_inline, verbs_max_inline);
+	if (cap.max_send_wr == 0 || cap.max_send_wr > max_depth ||
+		cap.max_recv_wr > max_depth)
+		return fail(-EINVAL, "QP: %u send and %u receive requests, not 1 to %u",
+			cap.max_send_wr, cap.max_recv_wr, max_depth);
+	if (cap.max_send_sge > layout.max_pieces || cap.max_recv_sge > 1 ||
+		cap.max_inline_data > max_inline)
+		return fail(-EINVAL,
+			"QP: %u and %u gather entries, %u inline bytes: more than %u, 1, "
+			"%u",
+			cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data,
+			layout.max_pieces, max_inline);
+	return 0;
+}
+
+} // namespace
 
 int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 {
@@ -212,19 +281,11 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	if (!attr.attr.send_cq || attr.attr.send_cq->context != context ||
 		!attr.attr.recv_cq || attr.attr.recv_cq->context != context)
 		return fail(-EINVAL, "QP: a completion queue is not of this NIC");
-	if (cap.max_send_wr == 0 || cap.max_send_wr > hw::max_depth ||
-		cap.max_recv_wr > hw::max_depth)
-		return fail(-EINVAL, "QP: %u send and %u receive requests, not 1 to %u",
-			cap.max_send_wr, cap.max_recv_wr, hw::max_depth);
-	if (cap.max_send_sge > 1 || cap.max_recv_sge > 1 ||
-		cap.max_inline_data > max_inline)
-		return fail(-EINVAL,
-			"QP: %u and %u gather entries, %u inline bytes: more than 1, 1, %u",
-			cap.max_send_sge, cap.max_recv_sge, cap.max_inline_data,
-			max_inline);
+	rc = check_capacity(nic->format().layout(), cap);
+	if (rc)
+		return rc;
 
-	nic_ = nic;
-	nic_->hold();
+	nic_.take(*nic);
 	pd_ = static_cast<Pd *>(attr.pd);
 	pd_->users.fetch_add(1);
 	send_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.send_cq);
@@ -232,17 +293,17 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	recv_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.recv_cq);
 	if (recv_cq_ != send_cq_)
 		recv_cq_->users_.fetch_add(1);
-	ops_ = attr.ops;
 	rc = init_queue(attr);
 	if (rc)
 		return rc;
 
 	// Nothing is received by verbs either: the NPU's transfers have no receive side.
-	cap.max_send_wr = queue_.depth;
+	const QueueLayout &layout = nic->format().layout();
+	cap.max_send_wr = queue_.depth / layout.units_per_request;
 	cap.max_recv_wr = 0;
-	cap.max_send_sge = 1;
+	cap.max_send_sge = layout.max_pieces;
 	cap.max_recv_sge = 0;
-	cap.max_inline_data = 0;
+	cap.max_inline_data = layout.max_inline;
 	init_ = attr.attr;
 	verbs_.owner = this;
 	extend_.owner = this;
@@ -261,21 +322,24 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	extend_.qp = &verbs_;
 	extend_.sq_info.qbuf.base = ring_.value();
 	extend_.sq_info.qbuf.entry_cnt = queue_.depth;
-	extend_.sq_info.qbuf.entry_size = hw::wqe_bytes;
+	extend_.sq_info.qbuf.entry_size = layout.send_stride;
 	// No consumer record: where the NIC is, completions say.
-	extend_.sq_info.dbr_pi_va = {record_.value(), record_bytes};
-	extend_.sq_info.db_hw_va = {
-		reinterpret_cast<uint64_t>(doorbell_address_), doorbell_.size};
-	extend_.vendor_priv_info.vendor1.db_cos = hw::doorbell_params().cos;
+	if (layout.producer_record)
+		extend_.sq_info.dbr_pi_va = {record_.value(), record_bytes};
+	extend_.sq_info.db_hw_va = doorbell_.range();
+	extend_.vendor_priv_info.vendor1.db_cos = layout.doorbell_cos;
 	return 0;
 }
 
 int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 {
 	SendQueue &q = queue_;
-	q.depth = round_up_to_power(attr.attr.cap.max_send_wr);
-	int rc = ring_.alloc(attr.ops, uint64_t{q.depth} * hw::wqe_bytes, 0, "QP");
-	if (rc == 0)
+	const QueueLayout &layout = nic_->format().layout();
+	q.depth = round_up_to_power(
+		attr.attr.cap.max_send_wr * layout.units_per_request, layout.min_depth);
+	int rc = ring_.alloc(
+		attr.ops, uint64_t{q.depth} * layout.send_stride, layout.send_fill, "QP");
+	if (rc == 0 && layout.producer_record)
 		rc = record_.alloc(attr.ops, record_bytes, 0, "QP record");
 	if (rc)
 		return rc;
@@ -283,35 +347,16 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 	if (!npu_.npu)
 		return -EINVAL;
 	q.ring = npu_->host(ring_.value(), ring_.size);
-	q.record = npu_->host(record_.value(), record_.size);
-	if (!q.ring || !q.record || send_cq_->npu_.npu != npu_.npu)
+	if (layout.producer_record)
+		q.record = npu_->host(record_.value(), record_.size);
+	if (!q.ring || (layout.producer_record && !q.record) ||
+		send_cq_->npu_.npu != npu_.npu)
 		return fail(
 			-EINVAL, "QP: its queues are in the memory of more than one NPU");
-
-	uint32_t mode = attr.type == QUEUE_BUF_DMA_MODE_INDEP_UB
-		? DOORBELL_MAP_MODE_UB_RES
-		: DOORBELL_MAP_MODE_HOST_VA;
-	rc = nic_->take_doorbell(mode, doorbell_, doorbell_slot_);
+	rc = doorbell_.map(*nic_, attr.ops, raw(attr.type), *npu_.npu, "QP");
 	if (rc)
 		return rc;
-	has_slot_ = true;
-	errno = 0;
-	doorbell_address_ = ops_->db_mmap(&doorbell_);
-	if (!doorbell_address_)
-		return fail(errno ? -errno : -EIO, "QP: the db_mmap callback failed");
-	const auto address = reinterpret_cast<uint64_t>(doorbell_address_);
-	q.doorbell = npu_->host(address, doorbell_.size);
-	if (!q.doorbell)
-		return fail(
-			-EINVAL, "QP: the db_mmap callback gave an address of another NPU");
-	// Cores write elsewhere, and the host passes it on to the register.
-	if (!npu_->in_window(address)) {
-		if (mode != DOORBELL_MAP_MODE_HOST_VA)
-			return fail(-EINVAL,
-				"QP: the db_mmap callback gave an address in NPU memory "
-				"for a doorbell that the host cannot ring");
-		q.doorbell = reinterpret_cast<uint8_t *>(doorbell_.hva);
-	}
+	q.doorbell = doorbell_.host();
 	rc = Fabric::get().add_qp(q.qpn);
 	if (rc)
 		return rc;
@@ -329,7 +374,7 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 		qp->nic_->report(event);
 	};
 	Engine::Hold hold(npu_->engine());
-	store_relaxed<uint64_t>(q.doorbell, 0);
+	q.format->silence(q);
 	npu_->engine().attach(q);
 	attached_ = true;
 	return 0;
@@ -344,20 +389,14 @@ Qp::~Qp()
 	}
 	if (queue_.qpn)
 		Fabric::get().remove_qp(queue_.qpn);
-	if (doorbell_address_)
-		ops_->db_unmap(doorbell_address_, &doorbell_);
-	if (has_slot_)
-		nic_->give_doorbell(doorbell_slot_);
 	if (recv_cq_ && recv_cq_ != send_cq_)
 		recv_cq_->users_.fetch_sub(1);
 	if (send_cq_)
 		send_cq_->users_.fetch_sub(1);
 	if (pd_)
 		pd_->users.fetch_sub(1);
-	if (nic_) {
+	if (nic_.nic)
 		nic_->forget_events(&verbs_);
-		nic_->drop();
-	}
 }
 
 int Qp::destroy(ibv_qp_extend *extend)
@@ -506,10 +545,11 @@ int Qp::check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to)
 			mtu_bytes(mtu) > nic_->mtu_bytes()))
 		return fail(-EINVAL, "QP %u: path MTU code %d, the port's MTU is %u bytes",
 			qpn, mtu, nic_->mtu_bytes());
-	if ((mask & IBV_QP_DEST_QPN) && attr.dest_qp_num >= 1u << 20)
+	uint32_t qpn_bits = nic_->format().layout().qpn_bits;
+	if ((mask & IBV_QP_DEST_QPN) && attr.dest_qp_num >> qpn_bits)
 		return fail(-EINVAL,
-			"QP %u: destination QP 0x%x has more than the format's 20 bits",
-			qpn, attr.dest_qp_num);
+			"QP %u: destination QP 0x%x has more than the format's %u bits",
+			qpn, attr.dest_qp_num, qpn_bits);
 	if ((mask & IBV_QP_TIMEOUT) && attr.timeout > 31)
 		return fail(
 			-EINVAL, "QP %u: timeout %u is more than 31", qpn, attr.timeout);
@@ -625,13 +665,13 @@ int Qp::to_reset()
 		queue_.reset();
 	}
 	// The engine leaves the queue alone now, but for a doorbell.
-	ring_.fill(0);
+	ring_.fill(nic_->format().layout().send_fill);
 	record_.fill(0);
 	send_cq_->reset();
 	attr_ = {};
 	Engine::Hold hold(npu_->engine());
-	store_relaxed<uint64_t>(queue_.doorbell, 0);
 	queue_.reset();
+	nic_->format().silence(queue_);
 	return 0;
 }
 
@@ -641,10 +681,14 @@ int Cq::reset()
 {
 	if (users_.load() > 1)
 		return -EBUSY;
-	ring_.fill(hw::cqe_ring_fill);
+	const QueueFormat &format = nic_->format();
+	ring_.fill(format.layout().cqe_fill);
 	record_.fill(0);
 	Engine::Hold hold(npu_->engine());
-	queue_.pi = 0;
+	queue_.pi = queue_.ci = 0;
+	queue_.breached = false;
+	if (queue_.doorbell)
+		format.silence(queue_);
 	return 0;
 }
 
@@ -692,7 +736,8 @@ int Qp::seek(uint32_t sq_index, uint32_t cq_index)
 	if (cq.pi)
 		return fail(-EBUSY, "QP %u: its CQ was used", queue_.qpn);
 	queue_.ci = queue_.pi = queue_.rung = sq_index;
-	cq.pi = cq_index;
+	queue_.format->silence(queue_);
+	cq.pi = cq.ci = cq_index;
 	return 0;
 }
 

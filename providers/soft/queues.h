@@ -26,7 +26,11 @@ struct QueueMemory {
 	~QueueMemory();
 	// Filled with the byte. -ENOMEM, or the errno the callback left.
 	int alloc(const ibv_extend_ops *ops, uint64_t size, int byte, const char *what);
-	void fill(int byte) const { ops->memset_s(address, byte, size); }
+	void fill(int byte) const
+	{
+		if (address)
+			ops->memset_s(address, byte, size);
+	}
 	uint64_t value() const { return reinterpret_cast<uint64_t>(address); }
 };
 
@@ -39,6 +43,52 @@ struct NpuUse {
 	NpuUse &operator=(const NpuUse &) = delete;
 	~NpuUse();
 	Npu *operator->() const { return npu; }
+};
+
+// Keeps a NIC open, as long as anything that came from it.
+struct NicUse {
+	Nic *nic = nullptr;
+
+	NicUse() = default;
+	NicUse(const NicUse &) = delete;
+	NicUse &operator=(const NicUse &) = delete;
+	~NicUse()
+	{
+		if (nic)
+			nic->drop();
+	}
+	void take(Nic &other)
+	{
+		nic = &other;
+		nic->hold();
+	}
+	Nic *operator->() const { return nic; }
+	Nic &operator*() const { return *nic; }
+};
+
+// A doorbell register of the NIC's, mapped for cores.
+class Register {
+public:
+	Register() = default;
+	Register(const Register &) = delete;
+	Register &operator=(const Register &) = delete;
+	~Register();
+	// mode: enum queue_buf_dma_mode. npu: whose cores ring.
+	int map(Nic &nic, const ibv_extend_ops *ops, int mode, Npu &npu, const char *what);
+	// Where the device model reads it.
+	uint8_t *host() const { return host_; }
+	iov_addr_desc range() const
+	{
+		return {reinterpret_cast<uint64_t>(address_), desc_.size};
+	}
+
+private:
+	Nic *nic_ = nullptr;
+	const ibv_extend_ops *ops_ = nullptr;
+	uint32_t slot_ = 0;
+	doorbell_map_desc desc_ = {};
+	void *address_ = nullptr;
+	uint8_t *host_ = nullptr;
 };
 
 // What a C object of the verbs API belongs to.
@@ -54,7 +104,6 @@ public:
 	static int create(
 		ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq);
 	static int destroy(ibv_cq_extend *cq);
-	~Cq();
 
 private:
 	friend class Qp;
@@ -64,10 +113,11 @@ private:
 	Owned<ibv_cq_extend, Cq> extend_ = {};
 	Owned<ibv_cq, Cq> verbs_ = {};
 	CompletionQueue queue_;
+	NicUse nic_;
 	NpuUse npu_;
 	QueueMemory ring_;
-	QueueMemory record_;
-	Nic *nic_ = nullptr;
+	QueueMemory record_; // where the format has one, else the register
+	Register doorbell_;
 	std::atomic<uint32_t> users_{0}; // QPs
 };
 
@@ -97,16 +147,12 @@ private:
 	Owned<ibv_qp_extend, Qp> extend_ = {};
 	Owned<ibv_qp, Qp> verbs_ = {};
 	SendQueue queue_;
+	NicUse nic_;
 	NpuUse npu_;
 	QueueMemory ring_;
-	QueueMemory record_;
-	doorbell_map_desc doorbell_ = {};
-	void *doorbell_address_ = nullptr;
-	const ibv_extend_ops *ops_ = nullptr;
-	uint32_t doorbell_slot_ = 0;
-	bool has_slot_ = false;
+	QueueMemory record_; // where the format has one
+	Register doorbell_;
 	bool attached_ = false;
-	Nic *nic_ = nullptr;
 	Pd *pd_ = nullptr;
 	Cq *send_cq_ = nullptr;
 	Cq *recv_cq_ = nullptr;
