@@ -6,6 +6,7 @@
  */
 #include <nda/aiv/device.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/hw/xscale.h>
 
 namespace {
 
@@ -131,4 +132,21 @@ extern "C" void nda_model(const uint64_t *in, uint64_t *out, uint32_t index)
 	out[14] = format::cq_ring(index) + format::status_of(c.syndrome) +
 		format::cq_record_ci(index) + format::sq_record_head(index);
 	out[15] = static_cast<uint64_t>(format::cqe_look(in[0], index, 256));
+}
+
+extern "C" void nda_model_xscale(const uint64_t *in, uint64_t *out, uint32_t index)
+{
+	namespace x = nda::hw::xscale;
+	x::wqe w = x::decode(in);
+	x::cqe c = x::decode_cqe(in);
+
+	x::encode(w, out);
+	x::encode(c, out + 16);
+	out[20] = x::encode(x::decode_doorbell(in[0])) ^
+		x::encode(x::decode_cq_doorbell(in[1]));
+	out[21] = static_cast<uint64_t>(x::check(in, index));
+	out[22] = x::atomic_outcome(
+		w.opcode, x::decode_atomic(w.opcode, w.more, index & 1), in[0]);
+	out[23] = uint64_t{x::status_of(c.error)} + x::cqe_ready(in[3], index, 256) +
+		x::result4(index);
 }
