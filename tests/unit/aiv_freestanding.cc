@@ -6,6 +6,7 @@
  */
 #include <nda/aiv/device.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/hw/udma.h>
 #include <nda/hw/xscale.h>
 
 namespace {
@@ -149,4 +150,21 @@ extern "C" void nda_model_xscale(const uint64_t *in, uint64_t *out, uint32_t ind
 		w.opcode, x::decode_atomic(w.opcode, w.more, index & 1), in[0]);
 	out[23] = uint64_t{x::status_of(c.error)} + x::cqe_ready(in[3], index, 256) +
 		x::result4(index);
+}
+
+extern "C" void nda_model_udma(const uint64_t *in, uint64_t *out, uint32_t index)
+{
+	namespace udma = nda::hw::udma;
+	udma::control f = udma::decode(in);
+	udma::cqe c = udma::decode_cqe(in);
+	udma::notify n = udma::decode_notify(in);
+	udma::sge s = udma::decode_sge(in);
+
+	udma::encode(f, out);
+	udma::encode(c, out + udma::control_words);
+	out[14] = static_cast<uint64_t>(udma::check(in, index, 256, {true, 64}));
+	out[15] = udma::operand(in, 8, 4) + n.va + s.va + udma::bbs_of(f);
+	out[16] = udma::status_of(c.status, c.substatus) + udma::cqe_good(in[0]);
+	out[17] = udma::cq_record(index, udma::ci_mask_22) +
+		udma::cqe_ready(in[0], index, 256);
 }
