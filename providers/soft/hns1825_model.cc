@@ -68,26 +68,6 @@ const char *fault_text(hw::wqe_fault fault)
 	return nullptr;
 }
 
-uint8_t syndrome(enum nda_status status)
-{
-	switch (status) {
-	case NDA_LOCAL_LENGTH:
-		return hw::syndrome_local_length;
-	case NDA_LOCAL_PROTECTION:
-		return hw::syndrome_local_protection;
-	case NDA_FLUSHED:
-		return hw::syndrome_flushed;
-	case NDA_REMOTE_INVALID:
-		return hw::syndrome_remote_invalid;
-	case NDA_REMOTE_ACCESS:
-		return hw::syndrome_remote_access;
-	case NDA_RETRY_EXCEEDED:
-		return hw::syndrome_retry_exceeded;
-	default:
-		return hw::syndrome_local_qp;
-	}
-}
-
 } // namespace
 
 const QueueLayout &Hns1825Format::layout() const
@@ -190,7 +170,7 @@ void Hns1825Format::complete(const SendQueue &q, const Completion &c) const
 	if (c.status != NDA_OK) {
 		cqe.op_type = hw::cqe_op_error;
 		cqe.byte_count = 0;
-		cqe.syndrome = syndrome(c.status);
+		cqe.syndrome = hw::syndrome_of(c.status);
 		cqe.vendor = c.vendor;
 	}
 	uint64_t words[hw::cqe_words];

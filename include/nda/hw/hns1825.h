@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include <nda/hw/defs.h>
+#include <nda/hw/hns_status.h>
 #include <nda/status.h>
 
 namespace nda::hw::hns1825 {
@@ -565,41 +566,9 @@ NDA_DEV uint8_t cqe_vendor(uint64_t word3)
 	return static_cast<uint8_t>(word3 >> 40);
 }
 
-/* Numbers from the RoCE driver of the NIC's family, whose CQE is the same; unverified on
- * this NIC. */
-enum syndrome : uint8_t {
-	syndrome_local_length = 0x01,
-	syndrome_local_qp = 0x02,
-	syndrome_local_protection = 0x04,
-	syndrome_flushed = 0x05,
-	syndrome_mw_bind = 0x06,
-	syndrome_bad_response = 0x10,
-	syndrome_local_access = 0x11,
-	syndrome_remote_invalid = 0x12,
-	syndrome_remote_access = 0x13,
-	syndrome_remote_operation = 0x14,
-	syndrome_retry_exceeded = 0x15,
-	syndrome_rnr_retry_exceeded = 0x16,
-	syndrome_remote_aborted = 0x22,
-};
-
-/* The status of an error CQE: never NDA_OK, whatever the number; 0 and unknown ones are
- * NDA_GENERAL_ERROR. A table would be static data: the first eight are the digits of one
- * number. */
-NDA_DEV enum nda_status status_of(uint8_t s)
-{
-	constexpr uint32_t first_eight = NDA_GENERAL_ERROR << 0 | NDA_LOCAL_LENGTH << 4 |
-		NDA_LOCAL_QP << 8 | NDA_GENERAL_ERROR << 12 | NDA_LOCAL_PROTECTION << 16 |
-		NDA_FLUSHED << 20 | NDA_GENERAL_ERROR << 24 |
-		uint32_t{NDA_GENERAL_ERROR} << 28;
-
-	if (s < 8)
-		return static_cast<enum nda_status>(first_eight >> (s * 4) & 15);
-	if (s >= syndrome_bad_response && s <= syndrome_rnr_retry_exceeded)
-		return static_cast<enum nda_status>(
-			s - syndrome_bad_response + NDA_BAD_RESPONSE);
-	return s == syndrome_remote_aborted ? NDA_REMOTE_ABORTED : NDA_GENERAL_ERROR;
-}
+/* syndrome_... and status_of(): numbers from the RoCE driver of the NIC's family, whose CQE
+ * is the same; unverified on this NIC. */
+using namespace nda::hw::hns;
 
 /* The consumer record's u32 for @ci, and back: 24 bits. Big-endian in two of three
  * sources, unverified. There is no consumer doorbell. */
