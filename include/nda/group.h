@@ -33,14 +33,14 @@ struct nda_group_region;
  *   means 64 MiB
  * @n_cores: queue owners: cores that may use the table at a time, 1..48, the same on every
  *   PE; 0 means 1
- * @reserved: must be 0
+ * @queues_per_core: of each core to each PE, 1..32, the same on every PE; 0 means 1
  * @channel: of all queues; its comp_mask counts
  */
 struct nda_group_attr {
 	uint64_t comp_mask;
 	uint64_t heap_bytes;
 	uint32_t n_cores;
-	uint32_t reserved;
+	uint32_t queues_per_core;
 	struct nda_channel_attr channel;
 };
 
@@ -125,6 +125,17 @@ uint64_t nda_group_heap_base(const struct nda_group *group) NDA_NOEXCEPT;
  * group is destroyed; 0 with the error detail set if @group is no group. */
 uint64_t nda_group_table(const struct nda_group *group) NDA_NOEXCEPT;
 
+/**
+ * nda_group_abort - ends the waits of kernels
+ * @value: not 0: every device call of this group's kernels on this PE that waits, now or
+ *   later, returns NDA_ABORTED, once it has found nothing to do; 0: they wait again
+ *
+ * What was posted is still under way. May be called while a kernel runs.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
+
 /* Regions outside the heap: NPU memory registered with every NIC of the group. */
 
 #define NDA_REGION_DESC_BYTES 256
@@ -185,7 +196,8 @@ int nda_group_region_import(struct nda_group *group,
 	const uint8_t desc[NDA_REGION_DESC_BYTES], struct nda_region *out) NDA_NOEXCEPT;
 
 /**
- * nda_group_view_lend - lends a core's queues to the layout of the public library
+ * nda_group_view_lend - lends the first queues of a core to the layout of the public
+ * library
  * @core: below n_cores
  * @addr: out: the address of an aclshmemi_rdma_info in NPU memory, which kernels of the
  *   public collective library for Ascend read; valid until the view is returned
@@ -221,7 +233,7 @@ int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
 /**
  * nda_group_queue_error - reads the sticky error of a queue
  * @pe: the PE that the queue leads to
- * @core: whose queue it is
+ * @owner: whose queue it is: core * queues_per_core + queue
  * @error: out; status is NDA_OK if there is none
  *
  * Of what a core has consumed: an error completion still in its ring is not seen. May be
@@ -229,13 +241,13 @@ int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
  *
  * Returns 0 or -EINVAL.
  */
-int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t core,
+int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t owner,
 	struct nda_queue_error *error) NDA_NOEXCEPT;
 
 /**
  * nda_group_queue_query - what the channel of a queue is
  * @pe: the PE that the queue leads to
- * @core: whose queue it is
+ * @owner: whose queue it is: core * queues_per_core + queue
  * @info: out
  * @info_size: sizeof(*info)
  *
@@ -243,7 +255,7 @@ int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t core,
  *
  * Returns 0 or -EINVAL.
  */
-int nda_group_queue_query(struct nda_group *group, uint32_t pe, uint32_t core,
+int nda_group_queue_query(struct nda_group *group, uint32_t pe, uint32_t owner,
 	struct nda_channel_info *info, size_t info_size) NDA_NOEXCEPT;
 
 #ifdef __cplusplus

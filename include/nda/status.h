@@ -30,6 +30,7 @@ enum nda_status {
 	NDA_NOT_SUPPORTED = 35, /* this NIC's format cannot express the operation */
 	NDA_QUEUE_LENT = 36,    /* the queue is lent to a compatibility view */
 	NDA_BAD_TABLE = 37,     /* the published table's header does not check out */
+	NDA_ABORTED = 38,       /* the table's abort word ended a wait */
 };
 
 #endif

@@ -3,8 +3,8 @@
  * The published table: what a kernel receives, one address in NPU memory. Layouts only.
  *
  *   struct nda_table        header and heap
- *   struct nda_queue[]      n_cores * n_pes, index core * n_pes + pe, NDA_QUEUE_STRIDE
- * apart
+ *   struct nda_queue[]      NDA_QUEUE_STRIDE apart, index
+ *                           (core * queues_per_core + queue) * n_pes + pe
  *
  * A queue has immutable lines, written once by the host, and one cache line of mutable
  * state that only its owning core writes while a kernel runs. All multi-byte fields are in
@@ -24,6 +24,9 @@ enum nda_format {
 	NDA_FORMAT_NONE = 0,
 	NDA_FORMAT_HNS1825 = 1,
 	NDA_FORMAT_RXE = 2,
+	NDA_FORMAT_IN_DIE = 3,
+	NDA_FORMAT_XSCALE = 4,
+	NDA_FORMAT_UDMA = 5,
 };
 
 struct nda_table {
@@ -39,8 +42,27 @@ struct nda_table {
 	uint64_t queues_offset;     /* of the first queue, from the table's address; 64-byte
 				       aligned */
 	uint32_t device_timeout_us; /* deadline of a device call that waits, > 0 */
-	uint32_t reserved[17];
+	uint32_t queues_per_core;   /* to each PE, > 0 */
+	/* What no operation needs before it waits. */
+	uint64_t sync_area; /* @64 address in the own heap's segment, NDA_SYNC_BYTES, of the
+			       team of all PEs; 0: none */
+	uint32_t abort;     /* @72 the host ends every wait by a value other than 0 */
+	uint32_t reserved[13];
 };
+
+/* A team's memory for sync and barrier, symmetric, 64-byte aligned, zeroed before its first
+ * use: a line for each round, written by peers, and one for the own epoch. */
+#define NDA_SYNC_ROUNDS 15u
+#define NDA_SYNC_BYTES ((NDA_SYNC_ROUNDS + 1) * NDA_CACHE_LINE)
+
+/* A queue's scratch, at scratch_local: a line that only the NIC writes, then words that the
+ * core writes and the NIC reads, each with the index after the WQE that reads it. */
+#define NDA_SCRATCH_BYTES 256u
+#define NDA_SCRATCH_RESULT 0u   /* 16 bytes: of an atomic that is waited for */
+#define NDA_SCRATCH_DISCARD 16u /* 16 bytes: of atomics whose former value nobody wants */
+#define NDA_SCRATCH_FLUSH 32u   /* 8 bytes: of the READ that ends a series */
+#define NDA_SCRATCH_WORDS 64u   /* 12 of: the word, 8 bytes; an index, 4; 4 unused */
+#define NDA_SCRATCH_N_WORDS 12u
 
 /* What the hardware said when a queue went into error. */
 struct nda_queue_error {
@@ -82,6 +104,12 @@ struct nda_queue_state {
 	uint64_t next_task;           /* @56 hns1825: task_bits() of a WRITE below limit */
 };
 
+struct nda_queue_rxe {
+	uint64_t cq_producer;   /* @0 address of the CQ's producer index */
+	uint32_t sq_slot_bytes; /* @8 power of two */
+	uint32_t sq_data_bytes; /* @12 SGEs or inline data that a WQE has room for */
+};
+
 struct nda_queue {
 	/* Immutable, used by every operation. */
 	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
@@ -101,19 +129,19 @@ struct nda_queue {
 	uint32_t sq_depth;     /* @92 power of two */
 	uint32_t cq_depth;     /* @96 entries of the ring, power of two */
 	uint32_t cqe_stride;   /* @100 bytes */
-	/* 1825: for the READ that ends a series without a completion; unused if
-	 * signal_every is 1. rxe: scratch_local, for the result of an atomic that is waited
-	 * for, or 0. */
-	uint64_t scratch_local;  /* @104 8 bytes of own heap that only this queue uses */
-	uint64_t scratch_remote; /* @112 8 bytes of the peer's heap that may be read */
-	uint32_t valid;          /* @120 0: no such queue (own PE) */
-	uint32_t reserved0;      /* @124 */
+	/* NDA_SCRATCH_BYTES of own heap, a cache line's multiple, that only this queue
+	 * uses; 0: no atomics that are waited for, signals only where they fit into a WQE.
+	 */
+	uint64_t scratch_local;       /* @104 */
+	uint64_t scratch_remote;      /* @112 8 bytes of the peer's heap that may be read */
+	uint32_t valid;               /* @120 0: no such queue (own PE) */
+	uint32_t reserved0;           /* @124 */
 	struct nda_queue_state state; /* @128 */
-	/* Immutable, rxe only. */
-	uint64_t cq_producer;   /* @192 address of the CQ's producer index */
-	uint32_t sq_slot_bytes; /* @200 power of two */
-	uint32_t sq_data_bytes; /* @204 SGEs or inline data that a WQE has room for */
-	uint8_t reserved[48];   /* @208 */
+	/* Immutable, of the format. */
+	union {
+		struct nda_queue_rxe rxe; /* @192 */
+		uint8_t reserved[64];
+	};
 };
 
 /* A piece of the own heap, where a device call takes several. */

@@ -95,6 +95,14 @@ NDA_API int nda_group_barrier(nda_group *group) noexcept
 	});
 }
 
+NDA_API int nda_group_abort(nda_group *group, uint32_t value) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		return object ? (*object)->abort(value) : -EINVAL;
+	});
+}
+
 NDA_API int nda_group_heap_alloc(
 	nda_group *group, uint64_t size_bytes, uint64_t *addr) noexcept
 {
@@ -216,7 +224,7 @@ NDA_API int nda_group_view_return(nda_group *group, uint32_t core) noexcept
 }
 
 NDA_API int nda_group_queue_error(
-	nda_group *group, uint32_t pe, uint32_t core, nda_queue_error *error) noexcept
+	nda_group *group, uint32_t pe, uint32_t owner, nda_queue_error *error) noexcept
 {
 	return guard([&] {
 		auto object = lookup(group);
@@ -224,11 +232,11 @@ NDA_API int nda_group_queue_error(
 			return -EINVAL;
 		if (!error)
 			return fail(-EINVAL, "group: queue error: error is NULL");
-		return (*object)->queue_error(pe, core, *error);
+		return (*object)->queue_error(pe, owner, *error);
 	});
 }
 
-NDA_API int nda_group_queue_query(nda_group *group, uint32_t pe, uint32_t core,
+NDA_API int nda_group_queue_query(nda_group *group, uint32_t pe, uint32_t owner,
 	nda_channel_info *info, size_t info_size) noexcept
 {
 	return guard([&] {
@@ -236,7 +244,7 @@ NDA_API int nda_group_queue_query(nda_group *group, uint32_t pe, uint32_t core,
 		if (!object)
 			return -EINVAL;
 		nda_channel_info found = {};
-		const int rc = (*object)->queue_info(pe, core, found);
+		const int rc = (*object)->queue_info(pe, owner, found);
 		return rc ? rc : write_info(info, info_size, found, "group: queue query");
 	});
 }

@@ -23,6 +23,14 @@ constexpr uint64_t page = 4096;
 // Of a view's buffer for results of atomics: what kernels of that library expect per peer.
 constexpr uint64_t view_amo_bytes = 1024;
 
+constexpr uint32_t group_queues_max = 32; // of a core to each PE
+constexpr uint64_t sync_offset = NDA_CACHE_LINE;
+
+uint64_t scratch_offset(uint64_t queue)
+{
+	return sync_offset + NDA_SYNC_BYTES + queue * NDA_SCRATCH_BYTES;
+}
+
 uint64_t page_up(uint64_t value)
 {
 	return (value + page - 1) & ~(page - 1);
@@ -37,6 +45,7 @@ struct Group::Hello {
 	uint32_t version;
 	uint64_t heap_bytes;
 	uint32_t n_cores;
+	uint32_t queues_per_core;
 	uint32_t n_nics;
 	uint32_t format;
 	uint32_t n_pes;
@@ -81,11 +90,12 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 {
 	nda_group_attr a;
 	int rc = nda::read_attr(a, attr, attr_size, 0, "attr");
-	if (!rc && a.reserved)
-		rc = fail(-EINVAL, "attr: reserved is not 0");
 	if (!rc && a.n_cores > npu_cores_max)
 		rc = fail(-EINVAL, "attr: n_cores %u is not in 1..%u", a.n_cores,
 			npu_cores_max);
+	if (!rc && a.queues_per_core > group_queues_max)
+		rc = fail(-EINVAL, "attr: queues_per_core %u is not in 1..%u",
+			a.queues_per_core, group_queues_max);
 	if (!rc && a.heap_bytes > UINT64_MAX / 2)
 		rc = fail(-EINVAL, "attr: heap_bytes %llu",
 			static_cast<unsigned long long>(a.heap_bytes));
@@ -94,15 +104,16 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 	if (rc)
 		return rc;
 	n_cores_ = a.n_cores ? a.n_cores : 1;
+	queues_per_core_ = a.queues_per_core ? a.queues_per_core : 1;
 	heap_bytes_ = page_up(a.heap_bytes ? a.heap_bytes : heap_bytes_default);
 	return 0;
 }
 
-// Before the heap proper: one line that peers may read, then a line for each queue, so that
-// no two cores share one.
+// Before the heap proper: a line that peers may read, the sync area, then lines for each
+// queue, so that no two cores share one.
 int Group::create_heap()
 {
-	reserved_bytes_ = page_up(uint64_t(NDA_CACHE_LINE) * (1 + n_queues()));
+	reserved_bytes_ = page_up(scratch_offset(n_queues()));
 	int rc = heap_buffer_.alloc(npu_, reserved_bytes_ + heap_bytes_);
 	if (!rc)
 		rc = npu_->memset(heap_buffer_.addr(), 0, reserved_bytes_);
@@ -127,12 +138,12 @@ int Group::create_heap()
 int Group::create_channels()
 {
 	channels_.resize(n_queues());
-	for (uint32_t core = 0; core < n_cores_; core++) {
+	for (uint32_t owner = 0; owner < n_owners(); owner++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
 			const int rc = Channel::create(nics_[nic_to(to)], npu_, config_,
-				channels_[index(core, to)]);
+				channels_[index(owner, to)]);
 			if (rc)
-				return fail_in(rc, "queue of core %u to PE %u", core, to);
+				return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 		}
 	}
 	return 0;
@@ -148,6 +159,7 @@ void Group::fill_hello(Hello &hello) const
 		return;
 	hello.heap_bytes = heap_bytes_;
 	hello.n_cores = n_cores_;
+	hello.queues_per_core = queues_per_core_;
 	hello.format = nics_[0]->format();
 	hello.heap.addr = heap_buffer_.addr();
 	for (size_t i = 0; i < heap_mrs_.size(); i++)
@@ -193,6 +205,9 @@ int Group::compare_hellos(const std::vector<Hello> &all) const
 			return differ(pe, "heap_bytes", h.heap_bytes, first.heap_bytes);
 		if (h.n_cores != first.n_cores)
 			return differ(pe, "n_cores", h.n_cores, first.n_cores);
+		if (h.queues_per_core != first.queues_per_core)
+			return differ(pe, "queues_per_core", h.queues_per_core,
+				first.queues_per_core);
 		if (h.n_nics != first.n_nics)
 			return differ(pe, "n_nics", h.n_nics, first.n_nics);
 		if (h.format != first.format)
@@ -232,38 +247,38 @@ int Group::finish(const std::vector<uint8_t> &descs)
 
 int Group::connect_channels(const std::vector<uint8_t> &descs)
 {
-	for (uint32_t core = 0; core < n_cores_; core++) {
+	for (uint32_t owner = 0; owner < n_owners(); owner++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
 			const size_t theirs =
-				size_t(to) * n_queues() + index(core, shape_.pe);
-			const int rc = channels_[index(core, to)]->connect(
+				size_t(to) * n_queues() + index(owner, shape_.pe);
+			const int rc = channels_[index(owner, to)]->connect(
 				descs.data() + theirs * NDA_CHANNEL_DESC_BYTES);
 			if (rc)
-				return fail_in(rc, "queue of core %u to PE %u", core, to);
+				return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 		}
 	}
 	return 0;
 }
 
-int Group::describe_queue(uint32_t core, uint32_t to, nda_queue &queue) const
+int Group::describe_queue(uint32_t owner, uint32_t to, nda_queue &queue) const
 {
 	const PeerHeap &peer = peers_[to];
-	const int rc = channels_[index(core, to)]->describe(peer.addr - heap_buffer_.addr(),
-		heap_mrs_[nic_to(to)]->lkey(), peer.rkeys[nic_to(to)], queue);
+	const int rc =
+		channels_[index(owner, to)]->describe(peer.addr - heap_buffer_.addr(),
+			heap_mrs_[nic_to(to)]->lkey(), peer.rkeys[nic_to(to)], queue);
 	if (rc)
-		return fail_in(rc, "queue of core %u to PE %u", core, to);
+		return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 	queue.scratch_remote = peer.addr;
-	queue.scratch_local =
-		heap_buffer_.addr() + uint64_t(NDA_CACHE_LINE) * (1 + index(core, to));
+	queue.scratch_local = heap_buffer_.addr() + scratch_offset(index(owner, to));
 	return 0;
 }
 
 int Group::publish()
 {
 	std::vector<nda_queue> queues(n_queues());
-	for (uint32_t core = 0; core < n_cores_; core++) {
+	for (uint32_t owner = 0; owner < n_owners(); owner++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			const int rc = describe_queue(core, to, queues[index(core, to)]);
+			const int rc = describe_queue(owner, to, queues[index(owner, to)]);
 			if (rc)
 				return rc;
 		}
@@ -272,6 +287,8 @@ int Group::publish()
 	header.my_pe = shape_.pe;
 	header.n_pes = shape_.n_pes;
 	header.n_cores = n_cores_;
+	header.queues_per_core = queues_per_core_;
+	header.sync_area = heap_buffer_.addr() + sync_offset;
 	header.format = nics_[0]->format();
 	header.heap_base = heap_base();
 	header.heap_bytes = heap_bytes_;
@@ -325,11 +342,12 @@ int Group::check_view(uint32_t core, const char *verb)
 template <class Change>
 int Group::change_states(uint32_t core, Change change)
 {
+	const uint32_t owner = core * queues_per_core_;
 	std::vector<nda_queue_state> states(shape_.n_pes);
 	for (uint32_t to = 0; to < shape_.n_pes; to++) {
 		if (to == shape_.pe)
 			continue;
-		int rc = npu_->read(&states[to], state_addr(core, to), sizeof(states[to]));
+		int rc = npu_->read(&states[to], state_addr(owner, to), sizeof(states[to]));
 		if (!rc)
 			rc = change(states[to], to);
 		if (rc)
@@ -337,7 +355,7 @@ int Group::change_states(uint32_t core, Change change)
 	}
 	for (uint32_t to = 0; to < shape_.n_pes; to++) {
 		const int rc = to == shape_.pe ? 0
-					       : npu_->write(state_addr(core, to),
+					       : npu_->write(state_addr(owner, to),
 							 &states[to], sizeof(states[to]));
 		if (rc)
 			return rc;
@@ -347,7 +365,7 @@ int Group::change_states(uint32_t core, Change change)
 
 int Group::create_view(uint32_t core, View &view)
 {
-	const uint32_t n = shape_.n_pes;
+	const uint32_t n = shape_.n_pes, owner = core * queues_per_core_;
 	int rc = view.blob.alloc(npu_, page_up(view_bytes(n)));
 	if (!rc)
 		rc = view.amo.alloc(npu_, page_up(n * view_amo_bytes));
@@ -360,11 +378,11 @@ int Group::create_view(uint32_t core, View &view)
 		return rc;
 	std::vector<ViewPeer> peers(n);
 	for (uint32_t to = 0; to < n; to++) {
-		const Channel &channel = *channels_[index(core, to)];
+		const Channel &channel = *channels_[index(owner, to)];
 		ViewPeer &p = peers[to];
 		p.self = to == shape_.pe;
-		p.queue = queues_[index(core, to)];
-		p.state_addr = state_addr(core, to);
+		p.queue = queues_[index(owner, to)];
+		p.state_addr = state_addr(owner, to);
 		p.service_level = channel.service_level();
 		p.mtu_shift = channel.mtu_shift();
 		p.heap_addr = peers_[to].addr + reserved_bytes_;
@@ -433,7 +451,8 @@ int Group::view_return(uint32_t core)
 		return fail(
 			-EINVAL, "group: view: the queues of core %u are not lent", core);
 	rc = change_states(core, [&](nda_queue_state &s, uint32_t to) {
-		if (!aiv::hns1825::take_back(queues_[index(core, to)], &s))
+		if (!aiv::hns1825::take_back(
+			    queues_[index(core * queues_per_core_, to)], &s))
 			return fail(-EPROTO,
 				"group: view: somebody else took back the queue of core %u "
 				"to PE %u",
@@ -445,30 +464,44 @@ int Group::view_return(uint32_t core)
 	return rc;
 }
 
-int Group::check_queue(uint32_t to, uint32_t core, const char *verb) const
+std::string Group::text(uint32_t owner) const
 {
-	if (to < shape_.n_pes && core < n_cores_)
-		return 0;
-	return fail(-EINVAL,
-		"group: queue %s: core %u to PE %u: there are %u cores and %u PEs", verb,
-		core, to, n_cores_, shape_.n_pes);
+	std::string text = "queue of core " + std::to_string(owner / queues_per_core_);
+	if (queues_per_core_ > 1)
+		text = "queue " + std::to_string(owner % queues_per_core_) + text.substr(5);
+	return text;
 }
 
-int Group::queue_info(uint32_t to, uint32_t core, nda_channel_info &info)
+int Group::abort(uint32_t value)
 {
-	const int rc = check_queue(to, core, "query");
+	return npu_->write(
+		table_.addr() + offsetof(nda_table, abort), &value, sizeof(value));
+}
+
+int Group::check_queue(uint32_t to, uint32_t owner, const char *verb) const
+{
+	if (to < shape_.n_pes && owner < n_owners())
+		return 0;
+	return fail(-EINVAL,
+		"group: queue %s: owner %u to PE %u: there are %u owners and %u PEs", verb,
+		owner, to, n_owners(), shape_.n_pes);
+}
+
+int Group::queue_info(uint32_t to, uint32_t owner, nda_channel_info &info)
+{
+	const int rc = check_queue(to, owner, "query");
 	if (!rc)
-		info = channels_[index(core, to)]->info();
+		info = channels_[index(owner, to)]->info();
 	return rc;
 }
 
-int Group::queue_error(uint32_t to, uint32_t core, nda_queue_error &error)
+int Group::queue_error(uint32_t to, uint32_t owner, nda_queue_error &error)
 {
-	int rc = check_queue(to, core, "error");
+	int rc = check_queue(to, owner, "error");
 	if (rc)
 		return rc;
 	nda_queue_error found = {};
-	rc = npu_->read(&found, state_addr(core, to) + offsetof(nda_queue_state, error),
+	rc = npu_->read(&found, state_addr(owner, to) + offsetof(nda_queue_state, error),
 		sizeof(found));
 	if (!rc)
 		error = found;

@@ -3,6 +3,7 @@
 #define NDA_LIB_GROUP_H
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <nda/group.h>
@@ -44,8 +45,10 @@ public:
 		std::shared_ptr<Region> &out);
 	int view_lend(uint32_t core, uint64_t &addr);
 	int view_return(uint32_t core);
-	int queue_error(uint32_t pe, uint32_t core, nda_queue_error &error);
-	int queue_info(uint32_t pe, uint32_t core, nda_channel_info &info);
+	int abort(uint32_t value);
+	// owner: core * queues_per_core + queue.
+	int queue_error(uint32_t pe, uint32_t owner, nda_queue_error &error);
+	int queue_info(uint32_t pe, uint32_t owner, nda_channel_info &info);
 
 private:
 	// What PEs tell each other of a heap.
@@ -74,22 +77,24 @@ private:
 	int finish(const std::vector<uint8_t> &descs);
 	int connect_channels(const std::vector<uint8_t> &descs);
 	int publish();
-	int describe_queue(uint32_t core, uint32_t pe, nda_queue &queue) const;
+	int describe_queue(uint32_t owner, uint32_t pe, nda_queue &queue) const;
 
-	uint32_t n_queues() const { return n_cores_ * shape_.n_pes; }
-	uint32_t index(uint32_t core, uint32_t pe) const
+	uint32_t n_owners() const { return n_cores_ * queues_per_core_; }
+	uint32_t n_queues() const { return n_owners() * shape_.n_pes; }
+	uint32_t index(uint32_t owner, uint32_t pe) const
 	{
-		return core * shape_.n_pes + pe;
+		return owner * shape_.n_pes + pe;
 	}
+	std::string text(uint32_t owner) const; // "queue of core 3", "queue 1 of core 3"
 	uint32_t nic_to(uint32_t pe) const
 	{
 		return nic_between(shape_.pe, pe, shape_.n_nics);
 	}
-	uint64_t state_addr(uint32_t core, uint32_t pe) const
+	uint64_t state_addr(uint32_t owner, uint32_t pe) const
 	{
-		return table_.addr() + state_offset(index(core, pe));
+		return table_.addr() + state_offset(index(owner, pe));
 	}
-	int check_queue(uint32_t pe, uint32_t core, const char *verb) const;
+	int check_queue(uint32_t pe, uint32_t owner, const char *verb) const;
 	int check_view(uint32_t core, const char *verb);
 	int create_view(uint32_t core, View &view);
 	template <class Change>
@@ -102,6 +107,7 @@ private:
 	Nics nics_;
 	ChannelConfig config_;
 	uint32_t n_cores_ = 1;
+	uint32_t queues_per_core_ = 1;
 	uint64_t heap_bytes_ = 0;
 	uint64_t reserved_bytes_ = 0; // before the heap: the queues' scratch words
 	NpuBuffer heap_buffer_;

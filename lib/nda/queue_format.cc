@@ -67,10 +67,10 @@ bool describe_hns1825(const QueueSource &s, nda_queue &queue)
 bool describe_rxe(const QueueSource &s, nda_queue &queue)
 {
 	nda_queue q = common(s);
-	q.cq_producer = s.cq->cq_info.dbr_pi_va.iov_base;
-	q.sq_slot_bytes = s.qp->sq_info.qbuf.entry_size;
-	if (q.sq_slot_bytes > hw::rxe::wqe_bytes)
-		q.sq_data_bytes = q.sq_slot_bytes - hw::rxe::wqe_bytes;
+	q.rxe.cq_producer = s.cq->cq_info.dbr_pi_va.iov_base;
+	q.rxe.sq_slot_bytes = s.qp->sq_info.qbuf.entry_size;
+	if (q.rxe.sq_slot_bytes > hw::rxe::wqe_bytes)
+		q.rxe.sq_data_bytes = q.rxe.sq_slot_bytes - hw::rxe::wqe_bytes;
 	q.state = rxe::derive_state(0, 0, 0);
 	queue = q;
 	return rxe::queue_usable(q);

@@ -5,7 +5,6 @@
 #include "providers/soft/fabric.h"
 #include "providers/soft/hns1825_model.h"
 #include "providers/soft/npu.h"
-#include "providers/soft/xscale_model.h"
 
 #include <algorithm>
 #include <array>
@@ -52,7 +51,6 @@ struct Model {
 
 constexpr Model models[] = {
 	{"hns1825", format<Hns1825Format>},
-	{"xscale", format<XscaleFormat>},
 };
 
 int find_format(const char *name, const QueueFormat *&found)
@@ -197,10 +195,7 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	if (attr.reserved)
 		return fail(-EINVAL, "NIC: reserved attribute is not 0");
 	Faults faults;
-	std::unique_ptr<EventLog> log;
 	rc = parse_faults(attr.inject, faults);
-	if (rc == 0 && attr.events)
-		rc = EventLog::open(attr.events, log);
 	if (rc == 0)
 		rc = Fabric::get().start();
 	if (rc)
@@ -216,9 +211,6 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	registry().nics.push_back(fresh.get());
 	fresh->number_ = registry().next_number++;
 	fresh->make_verbs();
-	if (log)
-		log->set_nic(fresh->device_.device.name);
-	fresh->log_ = std::move(log);
 	nic = fresh.release();
 	return 0;
 }
@@ -250,9 +242,8 @@ int Nic::close(const ibv_context *context)
 		auto &nics = registry().nics;
 		nics.erase(std::remove(nics.begin(), nics.end(), nic), nics.end());
 	}
-	int rc = nic->log_ ? nic->log_->result() : 0;
 	delete nic;
-	return rc;
+	return 0;
 }
 
 // ---- Identity --------------------------------------------------------------------------

@@ -56,6 +56,7 @@ public:
 		t->my_pe = options.my_pe;
 		t->n_pes = options.n_pes;
 		t->n_cores = options.n_cores;
+		t->queues_per_core = 1;
 		t->format = NDA_FORMAT_HNS1825;
 		t->heap_base = options.heap_base;
 		t->heap_bytes = options.heap_bytes;
@@ -236,7 +237,7 @@ private:
 		q.cqn = 0x50 + pe;
 		q.doorbell_template = format::doorbell_template(q.qpn, {});
 		q.signal_every = options_.signal_every;
-		q.scratch_local = options_.heap_base + 8;
+		q.scratch_local = options_.heap_base + 64;
 		q.scratch_remote = options_.heap_base + options_.remote_delta + 16;
 		q.valid = 1;
 		q.state = aiv::hns1825::derive_state(

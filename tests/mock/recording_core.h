@@ -74,6 +74,9 @@ private:
 
 class RecordingCore {
 public:
+	static constexpr bool stages_wqes = false;
+	static constexpr bool has_atomics = true;
+
 	RecordingCore() = default;
 	explicit RecordingCore(Recorder *recorder) : recorder_(recorder) {}
 
@@ -121,9 +124,20 @@ public:
 		host_.store_release<T>(addr, value);
 	}
 
-	void clean(uint64_t, uint64_t) const {}
-	void invalidate(uint64_t, uint64_t) const {}
-	void dsb() const {}
+	template <class T>
+	T fetch_add(uint64_t addr, T value) const
+	{
+		return host_.fetch_add<T>(addr, value);
+	}
+	template <class T>
+	T compare_swap(uint64_t addr, T compare, T swap) const
+	{
+		return host_.compare_swap<T>(addr, compare, swap);
+	}
+	void clean(aiv::site, uint64_t, uint64_t) const {}
+	void invalidate(aiv::site, uint64_t, uint64_t) const {}
+	void dsb(aiv::site) const {}
+
 	/* A store of each byte. */
 	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{

@@ -54,6 +54,7 @@ public:
 		t->size_bytes = table_.bytes;
 		t->n_pes = options.n_pes;
 		t->n_cores = 1;
+		t->queues_per_core = 1;
 		t->format = NDA_FORMAT_RXE;
 		t->heap_base = own_.address();
 		t->heap_bytes = options.heap_bytes;
@@ -210,16 +211,16 @@ private:
 		q.sq_base = member(k.sq, offsetof(rxe_queue_buf, data));
 		q.cq_base = member(k.cq, offsetof(rxe_queue_buf, data));
 		q.cq_record = member(k.cq, offsetof(rxe_queue_buf, consumer_index));
-		q.cq_producer = member(k.cq, offsetof(rxe_queue_buf, producer_index));
+		q.rxe.cq_producer = member(k.cq, offsetof(rxe_queue_buf, producer_index));
 		q.rkey = rkey;
 		q.lkey = lkey;
 		q.signal_every = options_.signal_every;
 		q.sq_depth = options_.sq_slots;
 		q.cq_depth = options_.cq_slots;
 		q.cqe_stride = cqe_slot;
-		q.sq_slot_bytes = options_.slot_bytes;
-		q.sq_data_bytes = options_.data_bytes;
-		q.scratch_local = own_.address() + options_.heap_bytes - 8;
+		q.rxe.sq_slot_bytes = options_.slot_bytes;
+		q.rxe.sq_data_bytes = options_.data_bytes;
+		q.scratch_local = own_.address() + options_.heap_bytes - 256;
 		q.valid = 1;
 		q.state = aiv::rxe::derive_state(
 			options_.start, options_.start, options_.start);

@@ -82,6 +82,9 @@ private:
 /* The core of one of Sim's threads. */
 class SimCore {
 public:
+	static constexpr bool stages_wqes = false;
+	static constexpr bool has_atomics = true;
+
 	SimCore() = default;
 	SimCore(Sim *sim, Sim::Actor *actor) : sim_(sim), actor_(actor) {}
 
@@ -107,14 +110,27 @@ public:
 		sim_->maybe_give_up_turn(actor_);
 		host_.store_release<T>(addr, value);
 	}
-	void st_dev(uint64_t addr, uint64_t value) const
+	template <class T>
+	void st_dev(uint64_t addr, T value) const
 	{
 		sim_->maybe_give_up_turn(actor_);
 		host_.st_dev(addr, value);
 	}
-	void clean(uint64_t, uint64_t) const {}
-	void invalidate(uint64_t, uint64_t) const {}
-	void dsb() const {}
+	template <class T>
+	T fetch_add(uint64_t addr, T value) const
+	{
+		sim_->maybe_give_up_turn(actor_);
+		return host_.fetch_add<T>(addr, value);
+	}
+	template <class T>
+	T compare_swap(uint64_t addr, T compare, T swap) const
+	{
+		sim_->maybe_give_up_turn(actor_);
+		return host_.compare_swap<T>(addr, compare, swap);
+	}
+	void clean(aiv::site, uint64_t, uint64_t) const {}
+	void invalidate(aiv::site, uint64_t, uint64_t) const {}
+	void dsb(aiv::site) const {}
 	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{
 		host_.copy(dst, src, bytes);

@@ -60,7 +60,7 @@ TEST(HostCore, AccessesAreOfTheSizeOfTheirType)
 	EXPECT_EQ(words[0], 0x1122334455660088u);
 	core.store_release<uint32_t>(address(words) + 8, 7);
 	EXPECT_EQ(core.load_acquire<uint64_t>(address(words) + 8), 7u);
-	core.st_dev(address(words), 9);
+	core.st_dev<uint64_t>(address(words), 9);
 	EXPECT_EQ(words[0], 9u);
 }
 
@@ -93,7 +93,7 @@ TEST(SoftCore, EveryAddressIsShifted)
 	EXPECT_EQ(core.load_acquire<uint64_t>(0x5010), 3u);
 	core.store<uint64_t>(0x5000, 10);
 	core.store_release<uint64_t>(0x5008, 11);
-	core.st_dev(0x5010, 12);
+	core.st_dev<uint64_t>(0x5010, 12);
 	core.copy(0x5018, 0x5000, 8);
 	EXPECT_EQ(words[0], 10u);
 	EXPECT_EQ(words[1], 11u);
@@ -107,10 +107,10 @@ TEST(SoftCore, ADeviceStoreWakesOnlyASleepingNic)
 	uint64_t doorbell = 0;
 	SoftCore core(&nic.core);
 
-	core.st_dev(address(&doorbell), 1);
+	core.st_dev<uint64_t>(address(&doorbell), 1);
 	EXPECT_EQ(nic.kicks, 0);
 	nic.asleep = 1;
-	core.st_dev(address(&doorbell), 2);
+	core.st_dev<uint64_t>(address(&doorbell), 2);
 	EXPECT_EQ(nic.kicks, 1);
 	EXPECT_EQ(doorbell, 2u);
 }
@@ -179,7 +179,7 @@ struct Threads {
 
 		rig.table()->heap_base = address(here.data());
 		q.remote_delta = address(there.data()) - address(here.data());
-		q.scratch_local = address(here.data()) + 65528;
+		q.scratch_local = address(here.data()) + 65280;
 		q.scratch_remote = address(there.data()) + 65528;
 		rig.move_bytes = true;
 		nic = std::thread([this] {

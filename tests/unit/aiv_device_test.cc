@@ -147,10 +147,10 @@ TEST(AivDevice, SaysWhichOperationsTheFormatLacks)
 	EXPECT_EQ(device.put_inline_nbi(1, 8, 8, 8), NDA_NOT_SUPPORTED);
 	EXPECT_EQ(device.put_pieces_nbi(1, 8, &piece, 1), NDA_NOT_SUPPORTED);
 	EXPECT_EQ(device.get_pieces_nbi(1, 8, &piece, 1), NDA_NOT_SUPPORTED);
-	EXPECT_EQ(device.fetch_add_nbi(1, 8, 1, 8), NDA_NOT_SUPPORTED);
-	EXPECT_EQ(device.compare_swap_nbi(1, 8, 1, 2, 8), NDA_NOT_SUPPORTED);
-	EXPECT_EQ(device.fetch_add(1, 8, 1, &former), NDA_NOT_SUPPORTED);
-	EXPECT_EQ(device.compare_swap(1, 8, 1, 2, &former), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.fetch_add_nbi<uint64_t>(1, 8, 1, 8), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.compare_swap_nbi<uint64_t>(1, 8, 1, 2, 8), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.fetch_add<uint64_t>(1, 8, 1, &former), NDA_NOT_SUPPORTED);
+	EXPECT_EQ(device.compare_swap<uint64_t>(1, 8, 1, 2, &former), NDA_NOT_SUPPORTED);
 	EXPECT_EQ(former, 5u);
 	EXPECT_EQ(rig.queue(1).state.head, 0u);
 }

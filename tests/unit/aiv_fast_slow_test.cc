@@ -40,20 +40,27 @@ struct Side {
 	}
 	nda_queue &queue() { return rig.queue(pe); }
 	/* By the complete algorithm, whatever the window says. */
-	enum nda_status post_slowly(const aiv::hns1825::operation &op)
+	enum nda_status post_slowly(const aiv::operation &op)
 	{
 		aiv::hns1825::Queue<aiv::HostCore> slow(device.core(),
-			device.queue_address(pe), rig.table()->device_timeout_us);
+			device.queue_address(pe),
+			aiv::wait_limits{rig.table()->device_timeout_us, 0});
 
 		return slow.post_any(op, false);
 	}
 	enum nda_status post_slowly(
-		uint8_t opcode, uint64_t remote, uint64_t local, uint64_t n)
+		aiv::verb what, uint64_t remote, uint64_t local, uint64_t n)
 	{
 		nda_queue &q = queue();
+		aiv::operation op = {};
 
-		return post_slowly(
-			{opcode, false, q.rkey, q.lkey, remote + q.remote_delta, local, n});
+		op.op = what;
+		op.rkey = q.rkey;
+		op.lkey = q.lkey;
+		op.remote_va = remote + q.remote_delta;
+		op.local_va = local;
+		op.length = n;
+		return post_slowly(op);
 	}
 	uint64_t doorbell() { return *reinterpret_cast<uint64_t *>(queue().sq_doorbell); }
 };
@@ -127,10 +134,10 @@ private:
 
 		if (pick(3) == 0)
 			expect_same(fast_.device.get_nbi(pe, local, remote, n),
-				slow_.post_slowly(format::op_read, remote, local, n));
+				slow_.post_slowly(aiv::verb::read, remote, local, n));
 		else
 			expect_same(fast_.device.put_nbi(pe, remote, local, n),
-				slow_.post_slowly(format::op_write, remote, local, n));
+				slow_.post_slowly(aiv::verb::write, remote, local, n));
 	}
 
 	/* The slow side posts one by one, and rings at the end as a batch does. */
@@ -144,7 +151,7 @@ private:
 			enum nda_status status = fast.put_nbi(remote, base_, size);
 
 			expect_same(status,
-				slow_.post_slowly(format::op_write, remote, base_, size));
+				slow_.post_slowly(aiv::verb::write, remote, base_, size));
 		}
 		fast.submit();
 	}
@@ -156,10 +163,16 @@ private:
 		nda_region local = {random_(), 1 << 20,
 			static_cast<uint32_t>(random_()) & 0x3fffffff, 0};
 		uint64_t n = pick(1 << 19);
+		aiv::operation op = {};
 
+		op.op = aiv::verb::write;
+		op.rkey = remote.key;
+		op.lkey = local.key;
+		op.remote_va = remote.addr + n;
+		op.local_va = local.addr + n / 2;
+		op.length = n;
 		expect_same(fast_.device.put_nbi(pe, remote, n, local, n / 2, n),
-			slow_.post_slowly({format::op_write, false, remote.key, local.key,
-				remote.addr + n, local.addr + n / 2, n}));
+			slow_.post_slowly(op));
 	}
 
 	void nic()

@@ -13,6 +13,9 @@ namespace {
 
 class BareCore {
 public:
+	[[maybe_unused]] static constexpr bool stages_wqes = false;
+	[[maybe_unused]] static constexpr bool has_atomics = false;
+
 	template <class T>
 	NDA_DEV T load(uint64_t addr) const
 	{
@@ -33,13 +36,14 @@ public:
 	{
 		__atomic_store_n(reinterpret_cast<T *>(addr), value, __ATOMIC_RELEASE);
 	}
-	NDA_DEV void st_dev(uint64_t addr, uint64_t value) const
+	template <class T>
+	NDA_DEV void st_dev(uint64_t addr, T value) const
 	{
 		store_release(addr, value);
 	}
-	NDA_DEV void clean(uint64_t, uint64_t) const {}
-	NDA_DEV void invalidate(uint64_t, uint64_t) const {}
-	NDA_DEV void dsb() const {}
+	NDA_DEV void clean(nda::aiv::site, uint64_t, uint64_t) const {}
+	NDA_DEV void invalidate(nda::aiv::site, uint64_t, uint64_t) const {}
+	NDA_DEV void dsb(nda::aiv::site) const {}
 	NDA_DEV void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{
 		for (uint64_t i = 0; i < bytes; i++)
@@ -66,10 +70,15 @@ extern "C" int nda_kernel(uint64_t table, uint32_t pe, uint64_t a, uint64_t b, u
 	status |= device.put_nbi(pe, *remote, 0, *local, 0, n);
 	status |= device.get_nbi(pe, *local, 0, *remote, 0, n);
 	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
+	status |= device.signal_nbi(pe, a, n) | device.put_signal_nbi(pe, a, b, n, a, n);
+	status |= device.put_strided_nbi(pe, a, b, n, n, 4, 3) |
+		device.get_strided_nbi(pe, a, b, n, n, 4, 3) | device.quiet_queues(pe);
+	status |= device.wait_until<int32_t>(a, cmp::lt, -1) | device.barrier_all();
 	auto batch = device.batch(pe);
 	status |= batch.put_nbi(a, b, n) | batch.get_nbi(a, b, n);
 	status |= batch.put_submit(a, b, n) | batch.get_submit(a, b, n) | batch.submit();
-	status |= hns1825::Queue<BareCore>(device.core(), device.queue_address(pe), 1)
+	status |= hns1825::Queue<BareCore>(
+		device.core(), device.queue_address(pe), wait_limits{1, 0})
 			  .poll_cq(1);
 	return status;
 }
@@ -87,11 +96,15 @@ extern "C" int nda_kernel_rxe(uint64_t table, uint32_t pe, uint64_t a, uint64_t 
 	status |= device.put_inline_nbi(pe, a, b, n);
 	status |= device.put_pieces_nbi(pe, a, pieces, 2);
 	status |= device.get_pieces_nbi(pe, a, pieces, 2);
-	status |= device.fetch_add_nbi(pe, a, 1, b);
-	status |= device.compare_swap_nbi(pe, a, 1, 2, b);
-	status |= device.fetch_add(pe, a, 1, former);
-	status |= device.compare_swap(pe, a, 1, 2, former);
+	status |= device.fetch_add_nbi<uint64_t>(pe, a, 1, b);
+	status |= device.compare_swap_nbi<uint32_t>(pe, a, 1, 2, b);
+	status |= device.fetch_add<uint64_t>(pe, a, 1, former);
+	status |= device.compare_swap<uint64_t>(pe, a, 1, 2, former);
 	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
+	status |= device.signal_nbi(pe, a, n) | device.put_signal_nbi(pe, a, b, n, a, n);
+	status |= device.put_strided_nbi(pe, a, b, n, n, 4, 3) |
+		device.get_strided_nbi(pe, a, b, n, n, 4, 3) | device.quiet_queues(pe);
+	status |= device.wait_until<int32_t>(a, cmp::lt, -1) | device.barrier_all();
 	auto batch = device.batch(pe);
 	status |= batch.put_nbi(a, b, n) | batch.get_nbi(a, b, n);
 	status |= batch.put_submit(a, b, n) | batch.get_submit(a, b, n) | batch.submit();

@@ -10,7 +10,8 @@ using Queue = aiv::hns1825::Queue<RecordingCore>;
 
 Queue queue_of(OneCore &s)
 {
-	return Queue(s.device.core(), s.device.queue_address(pe), s.options.timeout_us);
+	return Queue(
+		s.device.core(), s.device.queue_address(pe), {s.options.timeout_us, 0});
 }
 
 TEST(AivQuiet, NothingPostedIsDoneAtOnce)
@@ -197,7 +198,8 @@ TEST(AivPoll, ACompletionThatArrivesDuringALookIsSeenWholeOrNotAtAll)
 
 	s.put_many(1);
 	s.recorder.before_look = [&](uint64_t addr) {
-		EXPECT_EQ(addr, first);
+		if (addr != first)
+			return; /* the word that ends waits */
 		if (looks++ == 3)
 			s.rig.nic_run(pe);
 	};

@@ -297,7 +297,7 @@ TEST(AivSignal, QuietEndsAnUnsignalledSeriesWithAReadOfScratch)
 	EXPECT_EQ(w.completion, 1);
 	EXPECT_EQ(w.data_len, 8u);
 	EXPECT_EQ(w.remote_va, s.queue().scratch_remote);
-	EXPECT_EQ(w.local_va, s.queue().scratch_local);
+	EXPECT_EQ(w.local_va, s.queue().scratch_local + NDA_SCRATCH_FLUSH);
 	EXPECT_EQ(s.queue().state.tail, 4u);
 	/* The next quiet has nothing to do. */
 	EXPECT_EQ(s.device.quiet(pe), NDA_OK);

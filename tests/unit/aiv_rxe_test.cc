@@ -240,7 +240,7 @@ TEST(AivRxePost, NoSuchPeAndTheOwnPeAreRefused)
 
 	EXPECT_EQ(s.device.put_nbi(0, s.dst, s.src, 8), NDA_INVALID);
 	EXPECT_EQ(s.device.put_nbi(2, s.dst, s.src, 8), NDA_INVALID);
-	EXPECT_EQ(s.device.fetch_add_nbi(2, s.dst, 1, s.src), NDA_INVALID);
+	EXPECT_EQ(s.device.fetch_add_nbi<uint64_t>(2, s.dst, 1, s.src), NDA_INVALID);
 	EXPECT_EQ(s.device.put_inline_nbi(UINT32_MAX, s.dst, s.src, 8), NDA_INVALID);
 	EXPECT_EQ(s.device.put_immediate_nbi(2, s.dst, s.src, 8, 1), NDA_INVALID);
 }
@@ -362,7 +362,7 @@ TEST(AivRxeError, TheFirstStaysOverTheFlushedOnesAndNothingMoreIsPosted)
 	EXPECT_EQ(s.rig.completions(pe), 6u);
 	EXPECT_EQ(s.rig.cq(pe)->consumer_index, 6u);
 	EXPECT_EQ(s.device.put_nbi(pe, s.dst, s.src, 8), NDA_REMOTE_ACCESS);
-	EXPECT_EQ(s.device.fetch_add_nbi(pe, s.dst, 1, s.src), NDA_REMOTE_ACCESS);
+	EXPECT_EQ(s.device.fetch_add_nbi<uint64_t>(pe, s.dst, 1, s.src), NDA_REMOTE_ACCESS);
 	EXPECT_EQ(s.device.fence(pe), NDA_REMOTE_ACCESS);
 	EXPECT_EQ(s.queue().state.head, 6u);
 	EXPECT_EQ(s.device.quiet(pe), NDA_REMOTE_ACCESS);
@@ -575,7 +575,7 @@ TEST(AivRxeAtomic, FetchAddReturnsTheFormerValue)
 
 	s.run_in_waits();
 	memcpy(s.at_peer(s.dst), &value, 8);
-	ASSERT_EQ(s.device.fetch_add(pe, s.dst, 2, &former), NDA_OK);
+	ASSERT_EQ(s.device.fetch_add<uint64_t>(pe, s.dst, 2, &former), NDA_OK);
 	EXPECT_EQ(former, 40u);
 	memcpy(&value, s.at_peer(s.dst), 8);
 	EXPECT_EQ(value, 42u);
@@ -588,9 +588,9 @@ TEST(AivRxeAtomic, CompareSwapStoresOnlyWhereItMatches)
 
 	s.run_in_waits();
 	memcpy(s.at_peer(s.dst), &value, 8);
-	ASSERT_EQ(s.device.compare_swap(pe, s.dst, 41, 7, &former), NDA_OK);
+	ASSERT_EQ(s.device.compare_swap<uint64_t>(pe, s.dst, 41, 7, &former), NDA_OK);
 	EXPECT_EQ(former, 40u);
-	ASSERT_EQ(s.device.compare_swap(pe, s.dst, 40, 7, &former), NDA_OK);
+	ASSERT_EQ(s.device.compare_swap<uint64_t>(pe, s.dst, 40, 7, &former), NDA_OK);
 	EXPECT_EQ(former, 40u);
 	memcpy(&value, s.at_peer(s.dst), 8);
 	EXPECT_EQ(value, 7u);
@@ -601,7 +601,8 @@ TEST(AivRxeAtomic, EachOutstandingOneHasItsOwnResult)
 	RxeCore s;
 
 	for (uint64_t i = 0; i < 8; i++)
-		ASSERT_EQ(s.device.fetch_add_nbi(pe, s.dst, 10, s.src + i * 8), NDA_OK);
+		ASSERT_EQ(s.device.fetch_add_nbi<uint64_t>(pe, s.dst, 10, s.src + i * 8),
+			NDA_OK);
 	EXPECT_EQ(s.rig.run(pe), 8u);
 	ASSERT_EQ(s.device.quiet(pe), NDA_OK);
 	for (uint64_t i = 0; i < 8; i++)
@@ -613,10 +614,11 @@ TEST(AivRxeAtomic, MisalignedWordsAreRefused)
 	RxeCore s;
 	uint64_t former = 5;
 
-	EXPECT_EQ(s.device.fetch_add_nbi(pe, s.dst + 4, 1, s.src), NDA_INVALID);
-	EXPECT_EQ(s.device.compare_swap_nbi(pe, s.dst, 1, 2, s.src + 1), NDA_INVALID);
+	EXPECT_EQ(s.device.fetch_add_nbi<uint64_t>(pe, s.dst + 4, 1, s.src), NDA_INVALID);
+	EXPECT_EQ(s.device.compare_swap_nbi<uint64_t>(pe, s.dst, 1, 2, s.src + 1),
+		NDA_INVALID);
 	s.queue().scratch_local = 0;
-	EXPECT_EQ(s.device.fetch_add(pe, s.dst, 1, &former), NDA_INVALID);
+	EXPECT_EQ(s.device.fetch_add<uint64_t>(pe, s.dst, 1, &former), NDA_INVALID);
 	EXPECT_EQ(former, 5u);
 	EXPECT_TRUE(s.recorder.stores.empty());
 }
@@ -628,7 +630,7 @@ TEST(AivRxeAtomic, ThatFailsLeavesTheCallersWordAlone)
 
 	s.run_in_waits();
 	s.queue().rkey = 1;
-	EXPECT_EQ(s.device.fetch_add(pe, s.dst, 1, &former), NDA_REMOTE_ACCESS);
+	EXPECT_EQ(s.device.fetch_add<uint64_t>(pe, s.dst, 1, &former), NDA_REMOTE_ACCESS);
 	EXPECT_EQ(former, 5u);
 }
 
@@ -664,12 +666,12 @@ TEST(AivRxeTable, AQueueThatCannotWorkIsNotUsable)
 	EXPECT_FALSE(usable([](nda_queue *q) { q->cq_depth = 1; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->signal_every = 0; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->signal_every = 33; }));
-	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_slot_bytes = 208; }));
-	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_slot_bytes = 128; }));
-	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_data_bytes = 64; }));
-	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_data_bytes = 8; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->rxe.sq_slot_bytes = 208; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->rxe.sq_slot_bytes = 128; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->rxe.sq_data_bytes = 64; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->rxe.sq_data_bytes = 8; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->cqe_stride = 40; }));
-	EXPECT_FALSE(usable([](nda_queue *q) { q->cq_producer = 0; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->rxe.cq_producer = 0; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_doorbell = 0; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_base += 4; }));
 }
@@ -701,7 +703,7 @@ TEST(AivRxeThreads, TheKernelSeesEachWqeWhole)
 	}
 	uint64_t former = 0;
 	if (status == NDA_OK)
-		status = device.fetch_add(pe, dst + 0x4000, 1, &former);
+		status = device.fetch_add<uint64_t>(pe, dst + 0x4000, 1, &former);
 	stop.store(true, std::memory_order_release);
 	kernel.join();
 	EXPECT_EQ(status, NDA_OK);

@@ -148,6 +148,7 @@ void RoceRun::fill_queue()
 	table->my_pe = number32(in_.at("my_pe"));
 	table->n_pes = n_pes_;
 	table->n_cores = n_queues_;
+	table->queues_per_core = 1;
 	table->format = format_.table_format;
 	table->heap_base = number(in_.at("heap_base"));
 	table->queues_offset = sizeof(nda_table);

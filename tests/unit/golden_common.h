@@ -197,7 +197,7 @@ protected:
 	enum nda_status poll(uint32_t target) override
 	{
 		return typename Engine::template queue<test::RecordingCore>(
-			device_.core(), queue_address(), 100)
+			device_.core(), queue_address(), aiv::wait_limits{100, 0})
 			.poll_cq(target);
 	}
 

@@ -248,7 +248,7 @@ TEST(Group, GivesEachQueueItsOwnScratchOutsideTheHeap)
 					  i * NDA_QUEUE_STRIDE,
 				  sizeof(q)),
 			0);
-		EXPECT_LE(q.scratch_local + 8, heap);
+		EXPECT_LE(q.scratch_local + NDA_SCRATCH_BYTES, heap);
 		for (const uint64_t line : lines)
 			EXPECT_NE(line, q.scratch_local / 64);
 		lines.push_back(q.scratch_local / 64);
@@ -334,8 +334,10 @@ INSTANTIATE_TEST_SUITE_P(Fields, GroupMismatch,
 			"group: PE 1: n_cores 2 differs from PE 0's 1"},
 		Mismatch{"CompMask", [](auto &a) { a.comp_mask = 8; },
 			"group: PE 1: attr: comp_mask has unknown bits 0x8"},
-		Mismatch{"Reserved", [](auto &a) { a.reserved = 1; },
-			"group: PE 1: attr: reserved is not 0"},
+		Mismatch{"Queues", [](auto &a) { a.queues_per_core = 2; },
+			"group: PE 1: queues_per_core 2 differs from PE 0's 1"},
+		Mismatch{"TooManyQueues", [](auto &a) { a.queues_per_core = 33; },
+			"group: PE 1: attr: queues_per_core 33 is not in 1..32"},
 		Mismatch{"TooManyCores", [](auto &a) { a.n_cores = 49; },
 			"group: PE 1: attr: n_cores 49 is not in 1..48"},
 		Mismatch{"ChannelMask", [](auto &a) { a.channel.comp_mask = 1 << 20; },

@@ -89,7 +89,7 @@ public:
 	void ring(uint64_t slot, uint64_t value)
 	{
 		call([=](const nda_core *core) {
-			aiv::SoftCore(core).st_dev(slot, value);
+			aiv::SoftCore(core).st_dev<uint64_t>(slot, value);
 		});
 	}
 
@@ -179,7 +179,7 @@ TEST_P(Rung, TheLastValueIsAlwaysPassedOn)
 		for (uint64_t last = 1000; last <= 20000; last += 1000) {
 			core.call([&](const nda_core *c) {
 				for (uint64_t v = last - 999; v <= last; v++)
-					aiv::SoftCore(c).st_dev(slot, v);
+					aiv::SoftCore(c).st_dev<uint64_t>(slot, v);
 			});
 			ASSERT_TRUE(word.rung(last));
 		}
@@ -204,7 +204,7 @@ TEST(Proxy, IsHelpedByACoreThatWaits)
 		Ringer core(npu);
 		core.call([&](const nda_core *c) {
 			const aiv::SoftCore soft(c);
-			soft.st_dev(slot, 5);
+			soft.st_dev<uint64_t>(slot, 5);
 			while (word.value.load() != 5)
 				soft.relax();
 		});
@@ -296,7 +296,7 @@ TEST(Proxy, DoesNotTouchARegisterThatWasUnmappedWhileItIsRung)
 				  auto *t = static_cast<Traffic *>(arg);
 				  const aiv::SoftCore soft(core);
 				  for (uint64_t v = 1; !t->end; v++) {
-					  soft.st_dev(t->at, v);
+					  soft.st_dev<uint64_t>(t->at, v);
 					  t->rounds++;
 					  soft.relax();
 				  }
@@ -772,7 +772,7 @@ TEST(ProxySleep, EndsWhenACoreRings)
 							   __ATOMIC_RELAXED) != 0;
 				    }))
 					return;
-				aiv::SoftCore(&counted).st_dev(slot, 9);
+				aiv::SoftCore(&counted).st_dev<uint64_t>(slot, 9);
 				kicked = kick.done;
 			}
 		});

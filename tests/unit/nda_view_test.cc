@@ -78,7 +78,7 @@ struct ForeignQueue {
 		const uint64_t doorbell = core.load<uint32_t>(sq) | 1u << 20 | 7u << 24 |
 			21u << 27 | uint64_t(next >> 8 & 0xff) << 32 |
 			uint64_t(core.load<uint8_t>(sq + 88) & 7) << 50 | 1ull << 53;
-		core.st_dev(core.load<uint64_t>(sq + 48), doorbell);
+		core.st_dev<uint64_t>(core.load<uint64_t>(sq + 48), doorbell);
 	}
 
 	// Polls one CQE after another until the head is reached.

@@ -96,8 +96,8 @@ struct Job {
 				nda_queue &q = rigs.back()->queue(to);
 
 				q.remote_delta = base(to) - base(pe);
-				q.scratch_local = base(pe) + heap_bytes - 8;
-				q.scratch_remote = base(to) + heap_bytes - 16;
+				q.scratch_local = base(pe) + heap_bytes - 256;
+				q.scratch_remote = base(to) + heap_bytes - 264;
 			}
 		}
 	}

@@ -9,7 +9,7 @@
  * What the queue's line holds is in the batch's members, registers where it is inlined.
  * While a batch is open its queue takes nothing else: operations of the device on that PE
  * return NDA_INVALID. submit() ends it; the next operation opens it again. A full ring
- *makes the batch ring early, for WQEs without a doorbell are never done.
+ * makes the batch ring early, for WQEs without a doorbell are never done.
  *
  * Included by nda/aiv/device.h.
  */
@@ -50,19 +50,19 @@ public:
 	/* As Device's, without the doorbell. */
 	NDA_DEV enum nda_status put_nbi(uint64_t dst, uint64_t src, uint64_t n)
 	{
-		return post<Engine::op_write>(dst, src, n);
+		return post<verb::write>(dst, src, n);
 	}
 
 	NDA_DEV enum nda_status get_nbi(uint64_t dst, uint64_t src, uint64_t n)
 	{
-		return post<Engine::op_read>(src, dst, n);
+		return post<verb::read>(src, dst, n);
 	}
 
 	/* put_nbi() or get_nbi() whose WQE asks for a completion, whatever the queue's
 	 * rule, and submit(), also if the operation fails: the operation's status. */
 	NDA_DEV enum nda_status put_submit(uint64_t dst, uint64_t src, uint64_t n)
 	{
-		enum nda_status status = post_slow(Engine::op_write, dst, src, n, true);
+		enum nda_status status = post_slow(verb::write, dst, src, n, true);
 
 		submit();
 		return status;
@@ -70,7 +70,7 @@ public:
 
 	NDA_DEV enum nda_status get_submit(uint64_t dst, uint64_t src, uint64_t n)
 	{
-		enum nda_status status = post_slow(Engine::op_read, src, dst, n, true);
+		enum nda_status status = post_slow(verb::read, src, dst, n, true);
 
 		submit();
 		return status;
@@ -91,23 +91,23 @@ public:
 	}
 
 private:
-	template <uint8_t opcode>
+	template <verb what>
 	NDA_DEV enum nda_status post(uint64_t symmetric, uint64_t local, uint64_t n)
 	{
-		if (line_.template post<opcode>(device_->core_, symmetric, local, n))
+		if (line_.template post<what>(device_->core_, symmetric, local, n))
 			return NDA_OK;
-		return post_slow(opcode, symmetric, local, n, false);
+		return post_slow(what, symmetric, local, n, false);
 	}
 
-	NDA_DEV enum nda_status post_slow(uint8_t opcode, uint64_t symmetric,
-		uint64_t local, uint64_t n, bool want_completion)
+	NDA_DEV enum nda_status post_slow(verb what, uint64_t symmetric, uint64_t local,
+		uint64_t n, bool want_completion)
 	{
 		/* A slow path that posts nothing leaves the line as it finds it. */
 		if (open_)
 			line_.give(device_->core_, q_);
 
 		auto result = device_->post_in_batch(
-			q_, symmetric, local, n, opcode, want_completion, open_);
+			q_, symmetric, local, n, what, want_completion, open_);
 		open_ = result.open;
 		if (open_)
 			line_.take(device_->core_, q_);

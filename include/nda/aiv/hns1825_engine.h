@@ -53,30 +53,29 @@ public:
 	NDA_DEV void end() { left_ = 0; }
 
 	/* post_fast() with the line in members; false if the slow path has to see to it. */
-	template <uint8_t opcode>
+	template <verb what>
 	NDA_DEV bool post(
 		const Core &core, uint64_t symmetric, uint64_t local, uint64_t length)
 	{
 		if (NDA_DEV_RARE(left_ == 0 || length - 1 >= format::max_length))
 			return false;
 
+		constexpr uint8_t opcode = opcode_of(what);
 		uint64_t length_be = format::bswap64(length);
 		uint64_t next_slot = slot_ + format::wqe_bytes;
 
 		core.template store<uint8_t>(next_slot, marker_);
-		core.clean(next_slot, 1);
-		core.template store<uint64_t>(slot_ + 8, 0);
-		core.template store<uint64_t>(slot_ + 16,
+		core.clean(site::wqe_marker, next_slot, 1);
+		wqe_store<uint64_t>(core, slot_, 8, 0);
+		wqe_store(core, slot_, 16,
 			format::task_word(length_be, format::task_bits_as(opcode, task_)));
-		core.template store<uint64_t>(slot_ + 24, format::command_word(opcode));
-		core.template store<uint64_t>(
-			slot_ + 32, format::bswap64(symmetric + delta_));
-		core.template store<uint64_t>(slot_ + 40, kw0_);
-		core.template store<uint64_t>(slot_ + 48, format::bswap64(local));
-		core.template store<uint64_t>(
-			slot_ + 56, format::gather_word(length_be, kw1_));
-		core.template store_release<uint64_t>(slot_, word0_);
-		core.clean(slot_, format::wqe_bytes);
+		wqe_store(core, slot_, 24, format::command_word(opcode));
+		wqe_store(core, slot_, 32, format::bswap64(symmetric + delta_));
+		wqe_store(core, slot_, 40, kw0_);
+		wqe_store(core, slot_, 48, format::bswap64(local));
+		wqe_store(core, slot_, 56, format::gather_word(length_be, kw1_));
+		wqe_store_last(core, slot_, 0, word0_);
+		wqe_publish(core, slot_, 0, format::wqe_bytes);
 		left_--;
 		slot_ = next_slot;
 		word0_ = format::control_word_next(word0_);
@@ -98,14 +97,18 @@ private:
 
 struct Engine {
 	static constexpr uint32_t table_format = NDA_FORMAT_HNS1825;
-	static constexpr uint8_t op_write = format::op_write;
-	static constexpr uint8_t op_read = format::op_read;
-	static constexpr bool has_immediate = false;
 	static constexpr bool has_inline = false;
-	static constexpr bool has_atomics = false;
+	static constexpr bool has_inline_operand = false;
 	static constexpr bool has_pieces = false;
+	static constexpr bool reaches_itself = true;
 
-	typedef hns1825::operation operation;
+	NDA_DEV static constexpr bool emulates(verb, uint32_t) { return false; }
+
+	NDA_DEV static constexpr bool supports(verb v, uint32_t)
+	{
+		return v == verb::write || v == verb::read;
+	}
+
 	template <class Core>
 	using queue = Queue<Core>;
 	template <class Core>
@@ -116,16 +119,22 @@ struct Engine {
 		return format::lkey_fits(lkey);
 	}
 
-	template <uint8_t opcode, class Core>
+	template <class T>
+	NDA_DEV static T result(T raw)
+	{
+		return raw;
+	}
+
+	template <verb what, class Core>
 	NDA_DEV static bool post_to_heap(const Core &core, uint64_t q, uint64_t symmetric,
 		uint64_t local, uint64_t n)
 	{
 		heap_target target = {symmetric};
 
-		return post_fast<opcode>(core, q, target, local, n);
+		return post_fast<what>(core, q, target, local, n);
 	}
 
-	template <uint8_t opcode, class Core>
+	template <verb what, class Core>
 	NDA_DEV static bool post_to_region(const Core &core, uint64_t q, uint64_t remote_va,
 		uint32_t rkey, uint64_t local, uint32_t lkey, uint64_t n)
 	{
@@ -133,7 +142,7 @@ struct Engine {
 
 		target.va = remote_va;
 		format::key_words(rkey, lkey, target.key_words);
-		return post_fast<opcode>(core, q, target, local, n);
+		return post_fast<what>(core, q, target, local, n);
 	}
 };
 

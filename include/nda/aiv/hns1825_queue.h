@@ -29,16 +29,11 @@
 
 namespace nda::aiv::hns1825 {
 
-/* A WRITE or READ of any length. */
-struct operation {
-	uint8_t opcode;
-	bool want_completion; /* of the last WQE, beside those of every k-th */
-	uint32_t rkey;
-	uint32_t lkey;
-	uint64_t remote_va;
-	uint64_t local_va;
-	uint64_t length;
-};
+/* The format's opcode of a verb that it has. */
+NDA_DEV constexpr uint8_t opcode_of(verb v)
+{
+	return v == verb::read ? format::op_read : format::op_write;
+}
 
 /* The first seven of a WQE's words are stored in any order, the one with the owner bit last
  * and after them; before it all the slot is made invalid for the WQE after this one. */
@@ -47,16 +42,16 @@ NDA_DEV void write_wqe(const Core &core, uint64_t slot, uint64_t next_slot, uint
 	const uint64_t w[format::wqe_words])
 {
 	core.template store<uint8_t>(next_slot, marker);
-	core.clean(next_slot, 1);
-	core.template store<uint64_t>(slot + 8, w[1]);
-	core.template store<uint64_t>(slot + 16, w[2]);
-	core.template store<uint64_t>(slot + 24, w[3]);
-	core.template store<uint64_t>(slot + 32, w[4]);
-	core.template store<uint64_t>(slot + 40, w[5]);
-	core.template store<uint64_t>(slot + 48, w[6]);
-	core.template store<uint64_t>(slot + 56, w[7]);
-	core.template store_release<uint64_t>(slot, w[0]);
-	core.clean(slot, format::wqe_bytes);
+	core.clean(site::wqe_marker, next_slot, 1);
+	wqe_store(core, slot, 8, w[1]);
+	wqe_store(core, slot, 16, w[2]);
+	wqe_store(core, slot, 24, w[3]);
+	wqe_store(core, slot, 32, w[4]);
+	wqe_store(core, slot, 40, w[5]);
+	wqe_store(core, slot, 48, w[6]);
+	wqe_store(core, slot, 56, w[7]);
+	wqe_store_last(core, slot, 0, w[0]);
+	wqe_publish(core, slot, 0, format::wqe_bytes);
 }
 
 /* Tells the NIC of every WQE below @head; the queue's line is on its way to memory by
@@ -65,12 +60,13 @@ template <class Core>
 NDA_DEV void ring_doorbell(const Core &core, uint64_t q, uint32_t head, uint64_t record,
 	uint64_t doorbell, uint64_t value)
 {
-	core.clean(q + offsetof(nda_queue, state), sizeof(nda_queue_state));
-	core.dsb();
+	core.clean(
+		site::queue_line, q + offsetof(nda_queue, state), sizeof(nda_queue_state));
+	core.dsb(site::before_record);
 	core.template store_release<uint32_t>(record, format::sq_record(head));
-	core.clean(record, 4);
-	core.dsb();
-	core.st_dev(doorbell, value);
+	core.clean(site::sq_record, record, 4);
+	core.dsb(site::before_doorbell);
+	core.template st_dev<uint64_t>(doorbell, value);
 }
 
 /* Where an operation goes and by which keys, asked for in the order of the WQE's words: the
@@ -125,7 +121,7 @@ struct region_target {
  * compiler, which does not know that slots are no queues, would else need a register for
  * each, and moves arguments out of their way.
  */
-template <uint8_t opcode, class Core, class Target>
+template <verb what, class Core, class Target>
 NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	uint64_t local_va, uint64_t length)
 {
@@ -135,27 +131,27 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	if (NDA_DEV_RARE(length - 1 >= format::max_length))
 		return false;
 
+	constexpr uint8_t opcode = opcode_of(what);
 	uint64_t slot = NDA_QUEUE_LOAD(core, q, state.next_slot);
 	uint64_t length_be = format::bswap64(length);
 
 	core.template store<uint8_t>(
 		slot + format::wqe_bytes, NDA_QUEUE_LOAD(core, q, state.next_marker));
-	core.clean(slot + format::wqe_bytes, 1);
-	core.template store<uint64_t>(slot + 8, 0);
-	core.template store<uint64_t>(slot + 24, format::command_word(opcode));
-	core.template store<uint64_t>(
-		slot + 32, format::bswap64(target.remote_va(core, q)));
-	core.template store<uint64_t>(slot + 40, target.key_word0(core, q));
-	core.template store<uint64_t>(slot + 48, format::bswap64(local_va));
-	core.template store<uint64_t>(
-		slot + 56, format::gather_word(length_be, target.key_word1(core, q)));
-	core.template store<uint64_t>(slot + 16,
+	core.clean(site::wqe_marker, slot + format::wqe_bytes, 1);
+	wqe_store<uint64_t>(core, slot, 8, 0);
+	wqe_store(core, slot, 24, format::command_word(opcode));
+	wqe_store(core, slot, 32, format::bswap64(target.remote_va(core, q)));
+	wqe_store(core, slot, 40, target.key_word0(core, q));
+	wqe_store(core, slot, 48, format::bswap64(local_va));
+	wqe_store(
+		core, slot, 56, format::gather_word(length_be, target.key_word1(core, q)));
+	wqe_store(core, slot, 16,
 		format::task_word(length_be,
 			format::task_bits_as(
 				opcode, NDA_QUEUE_LOAD(core, q, state.next_task))));
 	uint64_t word0 = NDA_QUEUE_LOAD(core, q, state.next_word0);
-	core.template store_release<uint64_t>(slot, word0);
-	core.clean(slot, format::wqe_bytes);
+	wqe_store_last(core, slot, 0, word0);
+	wqe_publish(core, slot, 0, format::wqe_bytes);
 
 	uint32_t head = NDA_QUEUE_LOAD(core, q, state.head) + 1;
 	NDA_QUEUE_STORE(core, q, state.head, head);
@@ -168,168 +164,30 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	return true;
 }
 
-/* The slow path, polling and the rest. A value of this is made for each call. */
+/* The slow path, polling and the rest: what RingQueue asks for. */
 template <class Core>
-class Queue : private QueueBase<Core> {
+class Queue : public RingQueue<Core, Queue<Core>> {
+	typedef RingQueue<Core, Queue<Core>> Base;
+
 public:
-	/* @q: address of the struct nda_queue. @timeout_us: of a call that waits. */
-	NDA_DEV Queue(const Core &core, uint64_t q, uint64_t timeout_us)
-		: QueueBase<Core>(core, q, timeout_us)
+	static constexpr uint64_t max_length = format::max_length;
+
+	/* @q: address of the struct nda_queue. @limits: of a call that waits. */
+	NDA_DEV Queue(const Core &core, uint64_t q, const wait_limits &limits)
+		: Base(core, q, limits)
 	{}
 
-	/*
-	 * Posts @op, in as many WQEs as its length needs and none for 0. Waits for credit
-	 * up to the deadline: NDA_TIMEOUT then, with the WQEs posted so far on their way.
-	 * @in_batch: the caller has the batch open and rings later; limit then is the
-	 * batch's.
-	 */
-	NDA_DEV_SLOW enum nda_status post(const operation &op, bool in_batch) noexcept
-	{
-		return post_signalled(op, in_batch) ? NDA_OK : post_any(op, in_batch);
-	}
-
-	/* The same by the complete algorithm alone. */
-	NDA_DEV_SLOW enum nda_status post_any(const operation &op, bool in_batch) noexcept
-	{
-		enum nda_status status = refusal(in_batch);
-		operation part = op;
-
-		while (status == NDA_OK && part.length != 0) {
-			uint64_t length = part.length < format::max_length
-				? part.length
-				: format::max_length;
-
-			Deadline<Core> deadline(core_, timeout_us_);
-			status = wait_for_credit(in_batch, &deadline);
-			if (status != NDA_OK)
-				break;
-			post_one(part, static_cast<uint32_t>(length),
-				part.length == length && part.want_completion, in_batch);
-			if (!in_batch)
-				ring();
-			part.remote_va += length;
-			part.local_va += length;
-			part.length -= length;
-		}
-		return status;
-	}
-
-	/* Tells the NIC of everything posted. */
-	NDA_DEV void ring()
-	{
-		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
-
-		NDA_QUEUE_STORE(core_, q_, state.rung, static_cast<uint16_t>(head));
-		ring_doorbell(core_, q_, head, NDA_QUEUE_LOAD(core_, q_, sq_record),
-			NDA_QUEUE_LOAD(core_, q_, sq_doorbell),
-			format::doorbell_value(
-				NDA_QUEUE_LOAD(core_, q_, doorbell_template), head));
-	}
-
-	/*
-	 * Consumes CQEs up to consumer index @target, waiting for them up to the deadline.
-	 * Stops after the first error CQE, which is consumed like any other, with its
-	 * status; NDA_TIMEOUT at the deadline. What was consumed is published in every
-	 * case.
-	 */
-	NDA_DEV enum nda_status poll_cq(uint32_t target)
-	{
-		enum nda_status status = not_ours(false);
-
-		if (status != NDA_OK)
-			return status;
-
-		Deadline<Core> deadline(core_, timeout_us_);
-		reader r = start_reading();
-		uint32_t first = r.ci;
-		bool expired = false;
-
-		while (static_cast<int32_t>(target - r.ci) > 0) {
-			if (consume(&r, target - r.ci) != 0) {
-				status = static_cast<enum nda_status>(r.seen);
-				if (status != NDA_OK)
-					break;
-				continue;
-			}
-			if (expired) {
-				status = NDA_TIMEOUT;
-				break;
-			}
-			expired = deadline.passed();
-			core_.relax();
-		}
-		publish(r, first);
-		return status;
-	}
-
-	/*
-	 * Waits up to the deadline until everything posted is done. The queue's sticky
-	 * error, the first of the CQEs consumed if it has none yet; after an error it goes
-	 * on over the CQEs of the flushed WQEs.
-	 */
-	NDA_DEV enum nda_status quiet(Deadline<Core> *deadline)
-	{
-		enum nda_status status = not_ours(false);
-
-		if (status != NDA_OK)
-			return status;
-
-		reader r = start_reading();
-		if (r.head == r.tail)
-			return sticky();
-		if (signalled_up_to(r.head) != r.head && sticky() == NDA_OK) {
-			status = post_flush(deadline);
-			if (status != NDA_OK)
-				return status;
-			r = start_reading();
-		}
-
-		uint32_t first = r.ci;
-		consume(&r, r.head - r.tail);
-		if (NDA_DEV_RARE(r.tail != r.head))
-			return wait_until_quiet(r, first, deadline);
-		publish(r, first);
-		return sticky();
-	}
-
-	/* What is posted next starts after every READ posted before; WRITEs of one queue
-	 * keep their order by themselves. */
-	NDA_DEV enum nda_status fence()
-	{
-		enum nda_status status = refusal(false);
-		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
-
-		if (status != NDA_OK || head == NDA_QUEUE_LOAD(core_, q_, state.tail))
-			return status;
-		NDA_QUEUE_STORE(core_, q_, state.flags,
-			static_cast<uint8_t>(NDA_QUEUE_LOAD(core_, q_, state.flags) |
-				NDA_QUEUE_IN_FENCE));
-		NDA_QUEUE_STORE(core_, q_, state.limit, head);
-		return NDA_OK;
-	}
-
 private:
-	using QueueBase<Core>::core_;
-	using QueueBase<Core>::q_;
-	using QueueBase<Core>::timeout_us_;
-	using QueueBase<Core>::not_ours;
-	using QueueBase<Core>::sticky;
-	using QueueBase<Core>::refusal;
-	using QueueBase<Core>::signalled_up_to;
-	using QueueBase<Core>::latch;
-
-	/* A reader of the CQ: indices as far as it has come, not yet published. */
-	struct reader {
-		uint32_t ci;
-		uint32_t tail;
-		uint32_t head;
-		uint32_t seen; /* status of the last error CQE that it met */
-		bool lost;     /* met a CQE that cannot be of this queue */
-	};
+	friend Base;
+	using Base::core_;
+	using Base::latch;
+	using Base::q_;
+	using Base::shut;
+	using Base::sticky;
+	using typename Base::reader;
 
 	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not
-	 * done,
-	 * @word the first word of the one that was not done. */
+	 * done, @word the first word of the one that was not done. */
 	struct stop {
 		uint32_t left;
 		uint64_t word;
@@ -344,20 +202,16 @@ private:
 			NDA_QUEUE_LOAD(core_, q_, signal_every));
 	}
 
-	/* Whether posts are refused, or done in another way, whatever the window says. */
-	NDA_DEV bool shut(bool in_batch) const
-	{
-		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
+	NDA_DEV uint32_t capacity() const { return load_geometry().capacity; }
 
-		return sticky() != NDA_OK ||
-			(in_batch ? flags & ~uint32_t{NDA_QUEUE_IN_BATCH} : flags) != 0;
-	}
+	NDA_DEV enum nda_status accepts(const operation &) const { return NDA_OK; }
 
-	/* The derived part of the mutable line, from the rest of it. */
-	NDA_DEV void store_window(const geometry &r, uint32_t head, uint32_t tail,
-		uint32_t signalled, bool in_batch)
+	NDA_DEV static uint32_t units(const operation &) { return 1; }
+
+	NDA_DEV void refresh(
+		uint32_t head, uint32_t tail, uint32_t signalled, bool in_batch) const
 	{
-		window w = make_window(r, head, tail, signalled);
+		window w = make_window(load_geometry(), head, tail, signalled);
 
 		NDA_QUEUE_STORE(core_, q_, state.limit, shut(in_batch) ? head : w.limit);
 		NDA_QUEUE_STORE(core_, q_, state.next_slot, w.next_slot);
@@ -365,6 +219,23 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.doorbell, w.doorbell);
 		NDA_QUEUE_STORE(core_, q_, state.next_task, w.next_task);
 		NDA_QUEUE_STORE(core_, q_, state.next_marker, w.next_marker);
+	}
+
+	/* Of the line only the limit depends on the tail. */
+	NDA_DEV void credited(uint32_t head, uint32_t tail) const
+	{
+		NDA_QUEUE_STORE(core_, q_, state.limit,
+			shut(false) ? head
+				    : window_limit(load_geometry(), head, tail,
+					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
+	}
+
+	NDA_DEV void ring_to(uint32_t head) const
+	{
+		ring_doorbell(core_, q_, head, NDA_QUEUE_LOAD(core_, q_, sq_record),
+			NDA_QUEUE_LOAD(core_, q_, sq_doorbell),
+			format::doorbell_value(
+				NDA_QUEUE_LOAD(core_, q_, doorbell_template), head));
 	}
 
 	/*
@@ -399,12 +270,13 @@ private:
 
 		format::key_words(op.rkey, op.lkey, keys);
 		uint64_t w[format::wqe_words] = {word0 | format::control_signalled, 0,
-			format::task_word(
-				length_be, format::task_bits(op.opcode, true, false)),
-			format::command_word(op.opcode), format::bswap64(op.remote_va),
-			keys[0], format::bswap64(op.local_va),
+			format::task_word(length_be,
+				format::task_bits(opcode_of(op.op), true, false)),
+			format::command_word(opcode_of(op.op)),
+			format::bswap64(op.remote_va), keys[0],
+			format::bswap64(op.local_va),
 			format::gather_word(length_be, keys[1])};
-		write_wqe(core_, slot, slot + format::wqe_bytes,
+		hns1825::write_wqe(core_, slot, slot + format::wqe_bytes,
 			NDA_QUEUE_LOAD(core_, q, state.next_marker), w);
 
 		head++;
@@ -421,133 +293,24 @@ private:
 		return true;
 	}
 
-	/* One WQE at head, for which there is credit. */
-	NDA_DEV void post_one(
-		const operation &op, uint32_t length, bool want_completion, bool in_batch)
+	NDA_DEV void write_wqe(
+		const operation &op, uint32_t head, bool signalled, bool fence) const
 	{
 		geometry r = load_geometry();
-		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
-		uint32_t signalled = NDA_QUEUE_LOAD(core_, q_, state.signalled);
-		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
 		format::rdma what;
 		uint64_t w[format::wqe_words];
 
-		what.opcode = op.opcode;
-		what.signalled = want_completion || r.signal_every == 1 ||
-			unsignalled_left(r.signal_every, head, signalled) == 0;
-		what.fence = (flags & NDA_QUEUE_IN_FENCE) != 0;
-		what.length = length;
+		what.opcode = opcode_of(op.op);
+		what.signalled = signalled;
+		what.fence = fence;
+		what.length = static_cast<uint32_t>(op.length);
 		what.remote_va = op.remote_va;
 		what.local_va = op.local_va;
 		what.rkey = op.rkey;
 		what.lkey = op.lkey;
 		format::encode(format::rdma_wqe(what, head, r.depth), w);
-		write_wqe(core_, slot_address(r, head), slot_address(r, head + 1),
+		hns1825::write_wqe(core_, slot_address(r, head), slot_address(r, head + 1),
 			format::invalid_marker(head + 1, r.depth), w);
-
-		head++;
-		if (what.signalled)
-			signalled = head;
-		NDA_QUEUE_STORE(core_, q_, state.head, head);
-		NDA_QUEUE_STORE(core_, q_, state.signalled, signalled);
-		NDA_QUEUE_STORE(core_, q_, state.flags,
-			static_cast<uint8_t>(flags & ~uint32_t{NDA_QUEUE_IN_FENCE}));
-		store_window(r, head, NDA_QUEUE_LOAD(core_, q_, state.tail), signalled,
-			in_batch);
-	}
-
-	/* Until one WQE more may be posted. */
-	NDA_DEV enum nda_status wait_for_credit(bool in_batch, Deadline<Core> *deadline)
-	{
-		uint32_t capacity = load_geometry().capacity;
-		reader r = start_reading();
-
-		if (r.head - r.tail < capacity)
-			return NDA_OK;
-		/* What waits for its doorbell would be waited for in vain. */
-		if (in_batch &&
-			NDA_QUEUE_LOAD(core_, q_, state.rung) !=
-				static_cast<uint16_t>(r.head))
-			ring();
-
-		uint32_t first = r.ci;
-		bool expired = false;
-		enum nda_status status = NDA_OK;
-		for (;;) {
-			consume(&r, r.head - r.tail);
-			status = sticky();
-			if (status != NDA_OK || r.head - r.tail < capacity)
-				break;
-			if (expired) {
-				status = NDA_TIMEOUT;
-				break;
-			}
-			expired = deadline->passed();
-			core_.relax();
-		}
-		publish(r, first);
-		return status;
-	}
-
-	/*
-	 * Ends a series of WQEs without a completion by one that has one and comes after
-	 * them: a READ of 8 bytes, since a WRITE would need remote bytes of its own to
-	 * overwrite, and an operation of length 0 is one whose encoding no source shows.
-	 */
-	NDA_DEV enum nda_status post_flush(Deadline<Core> *deadline)
-	{
-		enum nda_status status = wait_for_credit(false, deadline);
-		operation op;
-
-		if (status != NDA_OK)
-			return status;
-
-		op.opcode = format::op_read;
-		op.want_completion = true;
-		op.rkey = NDA_QUEUE_LOAD(core_, q_, rkey);
-		op.lkey = NDA_QUEUE_LOAD(core_, q_, lkey);
-		op.remote_va = NDA_QUEUE_LOAD(core_, q_, scratch_remote);
-		op.local_va = NDA_QUEUE_LOAD(core_, q_, scratch_local);
-		op.length = 8;
-		return post(op, false);
-	}
-
-	/* The rest of quiet() where not everything was there at once; @first as publish().
-	 */
-	NDA_DEV_SLOW enum nda_status wait_until_quiet(
-		reader r, uint32_t first, Deadline<Core> *deadline) noexcept
-	{
-		enum nda_status status = NDA_OK;
-		bool expired = false;
-
-		while (r.tail != r.head && !r.lost) {
-			if (consume(&r, r.head - r.tail) != 0)
-				continue;
-			/* A failed queue may or may not report what asked for nothing. */
-			if (sticky() != NDA_OK &&
-				static_cast<int32_t>(r.tail - signalled_up_to(r.head)) >= 0)
-				break;
-			if (expired) {
-				status = NDA_TIMEOUT;
-				break;
-			}
-			expired = deadline->passed();
-			core_.relax();
-		}
-		publish(r, first);
-		return sticky() != NDA_OK ? sticky() : status;
-	}
-
-	NDA_DEV reader start_reading() const
-	{
-		reader r;
-
-		r.ci = NDA_QUEUE_LOAD(core_, q_, state.cq_ci);
-		r.tail = NDA_QUEUE_LOAD(core_, q_, state.tail);
-		r.head = NDA_QUEUE_LOAD(core_, q_, state.head);
-		r.seen = NDA_OK;
-		r.lost = false;
-		return r;
 	}
 
 	/* Looks at up to @count > 0 CQEs from @cqe on, all of one lap with that owner bit,
@@ -559,7 +322,7 @@ private:
 		uint64_t word;
 
 		do {
-			core_.invalidate(cqe, format::cqe_bytes);
+			core_.invalidate(site::cq_look, cqe, format::cqe_bytes);
 			word = core_.template load_acquire<uint64_t>(cqe);
 			if (((static_cast<uint32_t>(word) & owner_mask) != 0) != owner ||
 				word >= format::cqe_special)
@@ -610,23 +373,16 @@ private:
 	}
 
 	/* Moves the tail behind the WQE that the CQE at @cqe, the last of @count consumed,
-	 * names: everything before it is done too, with or without a completion of its own.
-	 * Where it names none that is outstanding, or there are more CQEs than WQEs,
-	 * nothing that this CQ says can be believed any more. */
+	 * names: everything before it is done too. */
 	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool error) const
 	{
 		/* Anew, now that the first word says that the rest is there. */
-		core_.invalidate(cqe, format::cqe_bytes);
+		core_.invalidate(site::cq_entry, cqe, format::cqe_bytes);
 		uint64_t word = core_.template load<uint64_t>(cqe + 24);
 		uint16_t counter = format::cqe_wqe_counter(word);
 		uint32_t done = static_cast<uint16_t>(counter - r->tail) + uint32_t{1};
-		bool known = done <= r->head - r->tail && count <= done;
 
-		if (known)
-			r->tail += done;
-		else
-			r->lost = true;
-		if (known && !error)
+		if (Base::settle(r, done, count) && !error)
 			return;
 		r->seen = error ? format::status_of(format::cqe_syndrome(word))
 				: NDA_BAD_RESPONSE;
@@ -636,24 +392,12 @@ private:
 			counter});
 	}
 
-	/* Makes what @r consumed from @first on known: to this core's later posts, the host
-	 * and the NIC. */
-	NDA_DEV void publish(const reader &r, uint32_t first)
+	NDA_DEV void publish_ci(uint32_t ci) const
 	{
-		if (r.ci == first)
-			return;
-		NDA_QUEUE_STORE(core_, q_, state.tail, r.tail);
-		NDA_QUEUE_STORE(core_, q_, state.cq_ci, r.ci);
-		NDA_QUEUE_STORE(core_, q_, state.limit,
-			shut(false) ? r.head
-				    : window_limit(load_geometry(), r.head, r.tail,
-					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
-		core_.clean(q_ + offsetof(nda_queue, state), sizeof(nda_queue_state));
-
 		uint64_t record = NDA_QUEUE_LOAD(core_, q_, cq_record);
-		core_.template store_release<uint32_t>(record, format::cq_record(r.ci));
-		core_.clean(record, 4);
-		core_.dsb();
+
+		core_.template store_release<uint32_t>(record, format::cq_record(ci));
+		core_.clean(site::cq_record, record, 4);
 	}
 };
 

@@ -17,6 +17,9 @@ namespace nda::aiv {
 
 class HostCore {
 public:
+	static constexpr bool stages_wqes = false;
+	static constexpr bool has_atomics = true;
+
 	template <class T>
 	T load(uint64_t addr) const
 	{
@@ -40,10 +43,27 @@ public:
 		__atomic_store_n(at<T>(addr), value, __ATOMIC_RELEASE);
 	}
 
-	void st_dev(uint64_t addr, uint64_t value) const { store_release(addr, value); }
-	void clean(uint64_t, uint64_t) const {}
-	void invalidate(uint64_t, uint64_t) const {}
-	void dsb() const {}
+	template <class T>
+	void st_dev(uint64_t addr, T value) const
+	{
+		store_release(addr, value);
+	}
+
+	template <class T>
+	T fetch_add(uint64_t addr, T value) const
+	{
+		return __atomic_fetch_add(at<T>(addr), value, __ATOMIC_ACQ_REL);
+	}
+	template <class T>
+	T compare_swap(uint64_t addr, T compare, T swap) const
+	{
+		__atomic_compare_exchange_n(at<T>(addr), &compare, swap, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+		return compare;
+	}
+	void clean(site, uint64_t, uint64_t) const {}
+	void invalidate(site, uint64_t, uint64_t) const {}
+	void dsb(site) const {}
 
 	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{

@@ -1,29 +1,79 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * What the queues of all formats share, and what an engine, that is, the code of one
- * format, is to Device and Batch: a class with
+ * What the queues of all formats share: posting, waiting and polling, over what a format's
+ * own class knows of its WQEs, CQEs and doorbells.
+ *
+ * An engine, the code of one format, is to Device and Batch a class with
  *
  *   table_format               the enum nda_format of its tables
- *   op_write, op_read          opcodes for the templates below
- *   operation                  a transfer of any length: opcode, want_completion, rkey,
- *                              lkey, remote_va, local_va, length
- *   queue<Core>                the complete algorithms: post(), ring(), quiet(), fence()
+ *   supports(verb, size)       which operations it can express; size: of an atomic
+ *   queue<Core>                the complete algorithms, a RingQueue
  *   line<Core>                 the queue's mutable line while a batch has it
- *   post_to_heap<op>(), post_to_region<op>()
- *                              the usual post in short; false where post() has to see to it
+ *   post_to_heap<verb>(), post_to_region<verb>()
+ *                              the usual WRITE or READ in short; false where post() has to
+ *                              see to it
  *   keys_fit(rkey, lkey)       whether the format can hold them
- *   has_immediate, has_inline, has_atomics, has_pieces
- *                              which operations beside WRITE and READ it can express
+ *   result<T>(raw)             an atomic's former value from the word that the NIC left
+ *   emulates(verb, size)       an atomic that Device makes of fetch_add and compare_swap
+ *   has_inline, has_inline_operand, has_pieces
+ *                              what a payload may be beside one range of local memory
+ *   reaches_itself             there are queues to the own PE, else Device does without
  */
 #ifndef NDA_AIV_QUEUE_H
 #define NDA_AIV_QUEUE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <nda/aiv/core.h>
 #include <nda/table.h>
 
 namespace nda::aiv {
+
+enum class verb : uint8_t {
+	write,
+	read,
+	write_immediate,
+	write_signal, /* the payload, then 8 bytes elsewhere, in one WQE */
+	fetch_add,
+	compare_swap,
+	swap,
+	fetch_and,
+	fetch_or,
+	fetch_xor,
+	add_f32, /* nothing fetched */
+};
+
+NDA_DEV constexpr bool is_atomic(verb v)
+{
+	return v >= verb::fetch_add && v <= verb::fetch_xor;
+}
+
+/* What is posted: a WRITE or READ of any length, or one WQE of another kind. */
+struct operation {
+	verb op;
+	uint8_t size;         /* bytes of an atomic: 4, 8 or 16; length is the same */
+	bool want_completion; /* of the last WQE, beside those of every k-th */
+	bool even_empty;      /* length 0 is posted, too */
+	bool fence;           /* waits for earlier READs and atomics at the NIC */
+	bool inline_data;     /* the bytes at local_va are part of the WQE */
+	bool inline_operand;  /* ... or the first length bytes of operand */
+	bool ordered;         /* takes effect after every WRITE posted before */
+	uint32_t rkey;
+	uint32_t lkey;
+	uint64_t remote_va;
+	uint64_t local_va; /* of an atomic: where the former value goes */
+	uint64_t length;
+	uint32_t immediate;
+	uint32_t n_pieces; /* not 0: pieces, of length bytes in all, are local_va's */
+	const nda_piece *pieces;
+	uint64_t operand; /* what is added, stored or combined; and its upper half */
+	uint64_t operand_high;
+	uint64_t compare;
+	uint64_t compare_high;
+	uint64_t signal_va; /* write_signal */
+	uint64_t signal_value;
+};
 
 NDA_DEV constexpr uint32_t min_u32(uint32_t a, uint32_t b)
 {
@@ -49,8 +99,8 @@ NDA_DEV constexpr uint32_t unsignalled_left(
 template <class Core>
 class QueueBase {
 protected:
-	NDA_DEV QueueBase(const Core &core, uint64_t q, uint64_t timeout_us)
-		: core_(core), q_(q), timeout_us_(timeout_us)
+	NDA_DEV QueueBase(const Core &core, uint64_t q, const wait_limits &limits)
+		: core_(core), q_(q), limits_(limits)
 	{}
 
 	/* Why this queue may not be touched now; NDA_OK if it may. */
@@ -81,6 +131,15 @@ protected:
 		return status != NDA_OK ? status : sticky();
 	}
 
+	/* Whether posts are refused, or done in another way, whatever the window says. */
+	NDA_DEV bool shut(bool in_batch) const
+	{
+		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
+
+		return sticky() != NDA_OK ||
+			(in_batch ? flags & ~uint32_t{NDA_QUEUE_IN_BATCH} : flags) != 0;
+	}
+
 	/* The index after the last WQE with a completion. */
 	NDA_DEV uint32_t signalled_up_to(uint32_t head) const
 	{
@@ -102,7 +161,400 @@ protected:
 
 	const Core &core_;
 	uint64_t q_;
-	uint64_t timeout_us_;
+	wait_limits limits_;
+};
+
+/*
+ * The complete algorithms; a value of Self is made for each call. Self, the format's class,
+ * has, for RingQueue alone and through a friend declaration or in public,
+ *
+ *   max_length                       bytes of one WQE
+ *   uint32_t capacity()              ring units that may be outstanding
+ *   enum nda_status accepts(op)      NDA_OK; NDA_INVALID: it cannot be one WQE and must be;
+ *                                    NDA_NOT_SUPPORTED
+ *   uint32_t units(op)               ring units of one WQE of it
+ *   void write_wqe(op, head, signalled, fence)
+ *                                    the WQE, and what the format wants around it
+ *   void refresh(head, tail, signalled, in_batch)
+ *                                    works the line's derived members out anew
+ *   void ring_to(head)               line, record and doorbell
+ *   uint32_t consume(reader *, most) takes CQEs that are there, none after an error; how
+ *                                    many. Settles the tail, latches the error
+ *   void publish_ci(ci)              tells the NIC, and cleans that
+ *
+ * and may have, instead of those below, post_signalled(), credited(), flush_operation().
+ *
+ * A queue belongs to one core: nothing here is atomic against another poster.
+ */
+template <class Core, class Self>
+class RingQueue : protected QueueBase<Core> {
+public:
+	/*
+	 * Posts @op, in as many WQEs as its length needs and none for 0. Waits for credit
+	 * up to the deadline: NDA_TIMEOUT then, with the WQEs posted so far on their way.
+	 * @in_batch: the caller has the batch open and rings later; limit then is the
+	 * batch's.
+	 */
+	NDA_DEV_SLOW enum nda_status post(const operation &op, bool in_batch) noexcept
+	{
+		return self().post_signalled(op, in_batch) ? NDA_OK
+							   : post_any(op, in_batch);
+	}
+
+	/* The same by the complete algorithm alone. */
+	NDA_DEV_SLOW enum nda_status post_any(const operation &op, bool in_batch) noexcept
+	{
+		enum nda_status status = refusal(in_batch);
+		uint64_t left = op.length;
+		bool more = left != 0 || op.even_empty;
+		operation part = op;
+
+		if (status == NDA_OK)
+			status = self().accepts(op);
+		while (status == NDA_OK && more) {
+			more = left > Self::max_length;
+			part.length = more ? Self::max_length : left;
+			/* What is said once is said by the last. */
+			part.op = more && op.op != verb::read ? verb::write : op.op;
+			part.want_completion = !more && op.want_completion;
+
+			Deadline<Core> deadline(core_, limits_);
+			status = wait_for_credit(self().units(part), in_batch, &deadline);
+			if (status != NDA_OK)
+				break;
+			post_one(part, in_batch);
+			if (!in_batch)
+				ring();
+			left -= part.length;
+			part.remote_va += part.length;
+			part.local_va += part.length;
+			part.fence = false;
+		}
+		return status;
+	}
+
+	/* Tells the NIC of everything posted. */
+	NDA_DEV void ring()
+	{
+		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
+
+		NDA_QUEUE_STORE(core_, q_, state.rung, static_cast<uint16_t>(head));
+		self().ring_to(head);
+	}
+
+	/*
+	 * Consumes CQEs up to consumer index @target, waiting for them up to the deadline.
+	 * Stops after the first error CQE, which is consumed like any other, with its
+	 * status; NDA_TIMEOUT at the deadline. What was consumed is published in every
+	 * case.
+	 */
+	NDA_DEV enum nda_status poll_cq(uint32_t target)
+	{
+		enum nda_status status = not_ours(false);
+
+		if (status != NDA_OK)
+			return status;
+
+		Deadline<Core> deadline(core_, limits_);
+		reader r = start_reading();
+		uint32_t first = r.ci;
+		bool expired = false;
+
+		while (static_cast<int32_t>(target - r.ci) > 0) {
+			if (self().consume(&r, target - r.ci) != 0) {
+				status = static_cast<enum nda_status>(r.seen);
+				if (status != NDA_OK)
+					break;
+				continue;
+			}
+			if (expired) {
+				status = deadline.status();
+				break;
+			}
+			expired = deadline.passed();
+			core_.relax();
+		}
+		publish(r, first);
+		return status;
+	}
+
+	/*
+	 * Waits up to the deadline until everything posted is done. The queue's sticky
+	 * error, the first of the CQEs consumed if it has none yet; after an error it goes
+	 * on over the CQEs of the flushed WQEs.
+	 */
+	NDA_DEV enum nda_status quiet(Deadline<Core> *deadline)
+	{
+		enum nda_status status = not_ours(false);
+
+		if (status != NDA_OK)
+			return status;
+
+		reader r = start_reading();
+		if (r.head == r.tail)
+			return sticky();
+		if (signalled_up_to(r.head) != r.head && sticky() == NDA_OK) {
+			status = post_flush(deadline);
+			if (status != NDA_OK && sticky() == NDA_OK)
+				return status;
+			r = start_reading();
+		}
+
+		uint32_t first = r.ci;
+		self().consume(&r, r.head - r.tail);
+		if (NDA_DEV_RARE(r.tail != r.head))
+			return wait_until_quiet(r, first, deadline);
+		publish(r, first);
+		return sticky();
+	}
+
+	/* Waits up to the deadline until everything posted below @index, a former head, is
+	 * done. The queue's sticky error. */
+	NDA_DEV_SLOW enum nda_status wait_until_done(
+		uint32_t index, Deadline<Core> *deadline) noexcept
+	{
+		enum nda_status status = not_ours(false);
+		reader r = start_reading();
+		uint32_t first = r.ci;
+		bool expired = false;
+
+		if (status != NDA_OK || static_cast<int32_t>(r.tail - index) >= 0)
+			return status;
+		/* It may wait for a completion that nobody asked for. */
+		if (static_cast<int32_t>(signalled_up_to(r.head) - index) < 0)
+			return quiet(deadline);
+		while (status == NDA_OK && static_cast<int32_t>(r.tail - index) < 0) {
+			if (self().consume(&r, r.head - r.tail) != 0) {
+				status = sticky();
+				continue;
+			}
+			if (expired) {
+				status = deadline->status();
+				break;
+			}
+			expired = deadline->passed();
+			core_.relax();
+		}
+		publish(r, first);
+		return status;
+	}
+
+	/* What is posted next starts after every READ and atomic posted before; WRITEs of
+	 * one queue keep their order by themselves. */
+	NDA_DEV enum nda_status fence()
+	{
+		enum nda_status status = refusal(false);
+		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
+
+		if (status != NDA_OK || head == NDA_QUEUE_LOAD(core_, q_, state.tail))
+			return status;
+		NDA_QUEUE_STORE(core_, q_, state.flags,
+			static_cast<uint8_t>(NDA_QUEUE_LOAD(core_, q_, state.flags) |
+				NDA_QUEUE_IN_FENCE));
+		NDA_QUEUE_STORE(core_, q_, state.limit, head);
+		return NDA_OK;
+	}
+
+protected:
+	using QueueBase<Core>::core_;
+	using QueueBase<Core>::q_;
+	using QueueBase<Core>::limits_;
+	using QueueBase<Core>::not_ours;
+	using QueueBase<Core>::sticky;
+	using QueueBase<Core>::refusal;
+	using QueueBase<Core>::shut;
+	using QueueBase<Core>::signalled_up_to;
+	using QueueBase<Core>::latch;
+
+	NDA_DEV RingQueue(const Core &core, uint64_t q, const wait_limits &limits)
+		: QueueBase<Core>(core, q, limits)
+	{}
+
+	/* A reader of the CQ: indices as far as it has come, not yet published. */
+	struct reader {
+		uint32_t ci;
+		uint32_t tail;
+		uint32_t head;
+		uint32_t seen; /* status of the last error CQE that it met */
+		bool lost;     /* met a CQE that cannot be of this queue */
+	};
+
+	/*
+	 * Moves the tail on by @done units, up to which the last of @count CQEs consumed
+	 * says that everything is done, with or without a completion of its own. False
+	 * where it names nothing outstanding, or there are more CQEs than WQEs: nothing
+	 * that this CQ says can be believed any more.
+	 */
+	NDA_DEV static bool settle(reader *r, uint32_t done, uint32_t count)
+	{
+		bool known = done <= r->head - r->tail && count <= done;
+
+		if (known)
+			r->tail += done;
+		else
+			r->lost = true;
+		return known;
+	}
+
+	/* Posts an operation that needs no more than its WQE and a doorbell; false, and
+	 * nothing done, if it is not such a one. */
+	NDA_DEV bool post_signalled(const operation &, bool) { return false; }
+
+	/* Completions came: the window may be wider. */
+	NDA_DEV void credited(uint32_t head, uint32_t tail)
+	{
+		self().refresh(
+			head, tail, NDA_QUEUE_LOAD(core_, q_, state.signalled), false);
+	}
+
+	/*
+	 * Ends a series of WQEs without a completion by one that has one and comes after
+	 * them: a READ of 8 bytes, since a WRITE would need remote bytes of its own to
+	 * overwrite, and an operation of length 0 is one whose encoding no source shows.
+	 */
+	NDA_DEV operation flush_operation() const
+	{
+		operation op = {};
+
+		op.op = verb::read;
+		op.rkey = NDA_QUEUE_LOAD(core_, q_, rkey);
+		op.lkey = NDA_QUEUE_LOAD(core_, q_, lkey);
+		op.remote_va = NDA_QUEUE_LOAD(core_, q_, scratch_remote);
+		op.local_va = NDA_QUEUE_LOAD(core_, q_, scratch_local) + NDA_SCRATCH_FLUSH;
+		op.length = 8;
+		return op;
+	}
+
+	NDA_DEV bool completion_due(uint32_t head, uint32_t units) const
+	{
+		uint32_t every =
+			min_u32(NDA_QUEUE_LOAD(core_, q_, signal_every), self().capacity());
+
+		return every <= 1 ||
+			head - NDA_QUEUE_LOAD(core_, q_, state.signalled) + units >= every;
+	}
+
+	NDA_DEV reader start_reading() const
+	{
+		reader r;
+
+		r.ci = NDA_QUEUE_LOAD(core_, q_, state.cq_ci);
+		r.tail = NDA_QUEUE_LOAD(core_, q_, state.tail);
+		r.head = NDA_QUEUE_LOAD(core_, q_, state.head);
+		r.seen = NDA_OK;
+		r.lost = false;
+		return r;
+	}
+
+	/* Makes what @r consumed from @first on known: to this core's later posts, the host
+	 * and the NIC. */
+	NDA_DEV void publish(const reader &r, uint32_t first)
+	{
+		if (r.ci == first)
+			return;
+		NDA_QUEUE_STORE(core_, q_, state.tail, r.tail);
+		NDA_QUEUE_STORE(core_, q_, state.cq_ci, r.ci);
+		self().credited(r.head, r.tail);
+		core_.clean(site::cq_line, q_ + offsetof(nda_queue, state),
+			sizeof(nda_queue_state));
+		self().publish_ci(r.ci);
+		core_.dsb(site::after_poll);
+	}
+
+private:
+	NDA_DEV Self &self() { return static_cast<Self &>(*this); }
+	NDA_DEV const Self &self() const { return static_cast<const Self &>(*this); }
+
+	/* One WQE at head, for which there is credit. */
+	NDA_DEV void post_one(const operation &op, bool in_batch)
+	{
+		uint32_t head = NDA_QUEUE_LOAD(core_, q_, state.head);
+		uint32_t signalled = NDA_QUEUE_LOAD(core_, q_, state.signalled);
+		uint32_t flags = NDA_QUEUE_LOAD(core_, q_, state.flags);
+		uint32_t units = self().units(op);
+		bool completion = op.want_completion || completion_due(head, units);
+
+		self().write_wqe(op, head, completion,
+			op.fence || (flags & NDA_QUEUE_IN_FENCE) != 0);
+		head += units;
+		if (completion)
+			signalled = head;
+		NDA_QUEUE_STORE(core_, q_, state.head, head);
+		NDA_QUEUE_STORE(core_, q_, state.signalled, signalled);
+		NDA_QUEUE_STORE(core_, q_, state.flags,
+			static_cast<uint8_t>(flags & ~uint32_t{NDA_QUEUE_IN_FENCE}));
+		self().refresh(
+			head, NDA_QUEUE_LOAD(core_, q_, state.tail), signalled, in_batch);
+	}
+
+	/* Until @units more may be posted. */
+	NDA_DEV enum nda_status wait_for_credit(
+		uint32_t units, bool in_batch, Deadline<Core> *deadline)
+	{
+		uint32_t capacity = self().capacity();
+		reader r = start_reading();
+
+		if (r.head - r.tail + units <= capacity)
+			return NDA_OK;
+		/* What waits for its doorbell would be waited for in vain. */
+		if (in_batch &&
+			NDA_QUEUE_LOAD(core_, q_, state.rung) !=
+				static_cast<uint16_t>(r.head))
+			ring();
+
+		uint32_t first = r.ci;
+		bool expired = false;
+		enum nda_status status = NDA_OK;
+		for (;;) {
+			self().consume(&r, r.head - r.tail);
+			status = sticky();
+			if (status != NDA_OK || r.head - r.tail + units <= capacity)
+				break;
+			if (expired) {
+				status = deadline->status();
+				break;
+			}
+			expired = deadline->passed();
+			core_.relax();
+		}
+		publish(r, first);
+		return status;
+	}
+
+	NDA_DEV enum nda_status post_flush(Deadline<Core> *deadline)
+	{
+		operation op = self().flush_operation();
+		enum nda_status status = wait_for_credit(self().units(op), false, deadline);
+
+		op.want_completion = true;
+		return status == NDA_OK ? post(op, false) : status;
+	}
+
+	/* The rest of quiet() where not everything was there at once; @first as publish().
+	 */
+	NDA_DEV_SLOW enum nda_status wait_until_quiet(
+		reader r, uint32_t first, Deadline<Core> *deadline) noexcept
+	{
+		enum nda_status status = NDA_OK;
+		bool expired = false;
+
+		while (r.tail != r.head && !r.lost) {
+			if (self().consume(&r, r.head - r.tail) != 0)
+				continue;
+			/* A failed queue may or may not report what asked for nothing. */
+			if (sticky() != NDA_OK &&
+				static_cast<int32_t>(r.tail - signalled_up_to(r.head)) >= 0)
+				break;
+			if (expired) {
+				status = deadline->status();
+				break;
+			}
+			expired = deadline->passed();
+			core_.relax();
+		}
+		publish(r, first);
+		return sticky() != NDA_OK ? sticky() : status;
+	}
 };
 
 } // namespace nda::aiv

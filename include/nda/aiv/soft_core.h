@@ -15,6 +15,9 @@ namespace nda::aiv {
 
 class SoftCore {
 public:
+	static constexpr bool stages_wqes = false;
+	static constexpr bool has_atomics = true;
+
 	/* For a handle that is not open yet; no member may be called. */
 	SoftCore() = default;
 
@@ -46,16 +49,27 @@ public:
 
 	/* The engine sets its flag, then makes every thread's earlier stores visible, then
 	 * looks at the doorbells once more: so a relaxed load is enough here. */
-	void st_dev(uint64_t addr, uint64_t value) const
+	template <class T>
+	void st_dev(uint64_t addr, T value) const
 	{
 		host_.st_dev(addr + offset_, value);
 		if (__builtin_expect(__atomic_load_n(asleep_, __ATOMIC_RELAXED) != 0, 0))
 			core_->nic_kick(core_->nic);
 	}
 
-	void clean(uint64_t, uint64_t) const {}
-	void invalidate(uint64_t, uint64_t) const {}
-	void dsb() const {}
+	template <class T>
+	T fetch_add(uint64_t addr, T value) const
+	{
+		return host_.fetch_add<T>(addr + offset_, value);
+	}
+	template <class T>
+	T compare_swap(uint64_t addr, T compare, T swap) const
+	{
+		return host_.compare_swap<T>(addr + offset_, compare, swap);
+	}
+	void clean(site, uint64_t, uint64_t) const {}
+	void invalidate(site, uint64_t, uint64_t) const {}
+	void dsb(site) const {}
 
 	void copy(uint64_t dst, uint64_t src, uint64_t bytes) const
 	{

@@ -312,6 +312,7 @@ struct Ours {
 		t.size_bytes = sizeof(table);
 		t.n_pes = 2;
 		t.n_cores = 1;
+		t.queues_per_core = 1;
 		t.format = NDA_FORMAT_RXE;
 		t.heap_base = own.base();
 		t.heap_bytes = heap_bytes;
@@ -324,16 +325,16 @@ struct Ours {
 		q.sq_base = qp->sq_info.qbuf.base;
 		q.cq_base = cq->cq_info.qbuf.base;
 		q.cq_record = cq->cq_info.dbr_ci_va.iov_base;
-		q.cq_producer = cq->cq_info.dbr_pi_va.iov_base;
+		q.rxe.cq_producer = cq->cq_info.dbr_pi_va.iov_base;
 		q.rkey = peer.mr->rkey;
 		q.lkey = own.mr->lkey;
 		q.signal_every = options.signal_every;
 		q.sq_depth = qp->sq_info.qbuf.entry_cnt;
 		q.cq_depth = cq->cq_info.qbuf.entry_cnt;
 		q.cqe_stride = cq->cq_info.qbuf.entry_size;
-		q.sq_slot_bytes = qp->sq_info.qbuf.entry_size;
-		q.sq_data_bytes = cap.max_inline_data;
-		q.scratch_local = own.base() + heap_bytes - 8;
+		q.rxe.sq_slot_bytes = qp->sq_info.qbuf.entry_size;
+		q.rxe.sq_data_bytes = cap.max_inline_data;
+		q.scratch_local = own.base() + heap_bytes - NDA_SCRATCH_BYTES;
 		q.valid = 1;
 		q.state = nda::aiv::rxe::derive_state(0, 0, 0);
 		EXPECT_TRUE(nda::aiv::rxe::queue_usable(q));
@@ -346,7 +347,7 @@ struct Ours {
 		const nda::aiv::HostCore core;
 		const auto end =
 			std::chrono::steady_clock::now() + std::chrono::seconds(20);
-		while (((core.load_acquire<uint32_t>(queue().cq_producer) - index - 1) &
+		while (((core.load_acquire<uint32_t>(queue().rxe.cq_producer) - index - 1) &
 			       mask) > mask / 2)
 			if (std::chrono::steady_clock::now() > end) {
 				ADD_FAILURE() << "no completion " << index << " in 20 s";
@@ -582,16 +583,17 @@ TEST(RxeReal, AtomicsReturnTheFormerValueAndChangeThePeers)
 	Ours o;
 	uint64_t value = 40, former = 0;
 	memcpy(o.at_peer(o.dst), &value, 8);
-	ASSERT_EQ(o.device.fetch_add(pe, o.dst, 2, &former), NDA_OK);
+	ASSERT_EQ(o.device.fetch_add<uint64_t>(pe, o.dst, 2, &former), NDA_OK);
 	EXPECT_EQ(former, 40u);
-	ASSERT_EQ(o.device.compare_swap(pe, o.dst, 41, 7, &former), NDA_OK);
+	ASSERT_EQ(o.device.compare_swap<uint64_t>(pe, o.dst, 41, 7, &former), NDA_OK);
 	EXPECT_EQ(former, 42u);
-	ASSERT_EQ(o.device.compare_swap(pe, o.dst, 42, 7, &former), NDA_OK);
+	ASSERT_EQ(o.device.compare_swap<uint64_t>(pe, o.dst, 42, 7, &former), NDA_OK);
 	EXPECT_EQ(former, 42u);
 	memcpy(&value, o.at_peer(o.dst), 8);
 	EXPECT_EQ(value, 7u);
 	for (uint64_t i = 0; i < 20; i++)
-		ASSERT_EQ(o.device.fetch_add_nbi(pe, o.dst, 10, o.src + i * 8), NDA_OK);
+		ASSERT_EQ(o.device.fetch_add_nbi<uint64_t>(pe, o.dst, 10, o.src + i * 8),
+			NDA_OK);
 	ASSERT_EQ(o.device.quiet(pe), NDA_OK);
 	for (uint64_t i = 0; i < 20; i++) {
 		memcpy(&value, o.own.data + 0x2000 + i * 8, 8);
@@ -625,9 +627,9 @@ TEST(RxeReal, CompletionsSayWhatIbvPollCqSaysOfATwin)
 		wr.send_flags |= IBV_SEND_INLINE;
 		sge.length = 40;
 	});
-	ASSERT_EQ(o.device.fetch_add_nbi(pe, o.dst, 1, o.src), NDA_OK);
+	ASSERT_EQ(o.device.fetch_add_nbi<uint64_t>(pe, o.dst, 1, o.src), NDA_OK);
 	t.post_atomic(4, IBV_WR_ATOMIC_FETCH_AND_ADD);
-	ASSERT_EQ(o.device.compare_swap_nbi(pe, o.dst, 1, 2, o.src), NDA_OK);
+	ASSERT_EQ(o.device.compare_swap_nbi<uint64_t>(pe, o.dst, 1, 2, o.src), NDA_OK);
 	t.post_atomic(5, IBV_WR_ATOMIC_CMP_AND_SWP);
 	for (uint32_t i = 0; i < 6; i++) {
 		SCOPED_TRACE(i);
