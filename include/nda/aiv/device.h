@@ -657,17 +657,22 @@ private:
 		return Engine::template post_to_heap<what>(core_, q, symmetric, local, n);
 	}
 
+	/* Without what only some verbs have: clearing it would cost the usual ones. */
 	NDA_DEV operation heap_operation(
 		verb what, uint64_t q, uint64_t symmetric, uint64_t local, uint64_t n) const
 	{
-		operation op = {};
+		operation op;
 
 		op.op = what;
+		op.size = 0;
+		op.want_completion = op.even_empty = op.fence = false;
+		op.inline_data = op.inline_operand = op.ordered = false;
 		op.rkey = NDA_QUEUE_LOAD(core_, q, rkey);
 		op.lkey = NDA_QUEUE_LOAD(core_, q, lkey);
 		op.remote_va = symmetric + NDA_QUEUE_LOAD(core_, q, remote_delta);
 		op.local_va = local;
 		op.length = n;
+		op.n_pieces = 0;
 		return op;
 	}
 

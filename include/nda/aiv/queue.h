@@ -64,8 +64,9 @@ struct operation {
 	uint64_t remote_va;
 	uint64_t local_va; /* of an atomic: where the former value goes */
 	uint64_t length;
-	uint32_t immediate;
 	uint32_t n_pieces; /* not 0: pieces, of length bytes in all, are local_va's */
+	/* What follows is undefined where the verb and the members above do without. */
+	uint32_t immediate;
 	const nda_piece *pieces;
 	uint64_t operand; /* what is added, stored or combined; and its upper half */
 	uint64_t operand_high;
