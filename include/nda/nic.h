@@ -23,12 +23,17 @@ struct nda_npu;
  *   Read during the call; NULL for other NICs
  * @mtu_bytes: soft: active MTU, a power of two 256..4096; 0 means 4096; 0 for other NICs
  * @reserved: must be 0
+ * @events: soft: file to which a line of JSON is appended for each request that the NIC
+ *   takes up and each completion that it writes; made if it does not exist. Several NICs
+ *   and processes may name the same. Read during the call; NULL means none; NULL for other
+ *   NICs
  */
 struct nda_nic_attr {
 	uint64_t comp_mask;
 	const char *inject;
 	uint32_t mtu_bytes;
 	uint32_t reserved;
+	const char *events;
 };
 
 /**
@@ -69,7 +74,8 @@ struct nda_nic_info {
  *   EOPNOTSUPP       the queue format of its verbs driver is not known, its extension
  *                    driver cannot place queues in NPU memory, or it is no RoCE device
  *   EPROTONOSUPPORT  libnda_soft.so is of another version
- *   other            of libibverbs or the extension driver
+ *   other            of libibverbs or the extension driver; of opening @events (ENOENT,
+ *                    EISDIR, EACCES, ...)
  */
 struct nda_nic *nda_nic_open(
 	const char *name, const struct nda_nic_attr *attr, size_t attr_size) NDA_NOEXCEPT;

@@ -47,6 +47,7 @@ int SoftNic::init(const char *model, const nda_nic_attr &attr)
 	soft.model = model;
 	soft.inject = attr.inject;
 	soft.mtu_bytes = attr.mtu_bytes;
+	soft.events = attr.events;
 	context_ = api_.nic_open(&soft);
 	if (!context_)
 		return fail_soft(api_, -errno, "nic %s: open", name_.c_str());

@@ -161,6 +161,8 @@ int check_attr(const std::string &name, const nda_nic_attr &attr)
 {
 	if (attr.inject)
 		return fail(-EINVAL, "nic %s: inject is for software NICs", name.c_str());
+	if (attr.events)
+		return fail(-EINVAL, "nic %s: events is for software NICs", name.c_str());
 	if (attr.mtu_bytes)
 		return fail(-EINVAL,
 			"nic %s: mtu_bytes is for software NICs; a channel has "

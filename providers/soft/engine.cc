@@ -134,6 +134,8 @@ void Engine::count(const SendQueue &q, const Breach &b)
 {
 	violations_.fetch_add(1, std::memory_order_relaxed);
 	SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, q.ci, b.what);
+	if (q.log)
+		q.log->breach(q, b);
 }
 
 // The queue stops with an error completion for the request at ci.
@@ -218,6 +220,8 @@ void Engine::begin(SendQueue &q, Request &r)
 		breach(q, b);
 		return;
 	}
+	if (q.log)
+		q.log->request(q, q.ci, r.work);
 	q.started++;
 	if (q.faults->delay_us)
 		r.not_before = now_ns() + uint64_t{q.faults->delay_us} * 1000;
@@ -241,7 +245,10 @@ bool Engine::complete(SendQueue &q, const Request &r)
 	}
 	if (cq.pi - cq.ci >= cq.depth)
 		return false;
-	q.format->complete(q, {q.ci, r.work, r.status, r.vendor});
+	const Completion c = {q.ci, r.work, r.status, r.vendor};
+	q.format->complete(q, c);
+	if (q.log)
+		q.log->completion(q, c);
 	cq.pi++;
 	return true;
 }

@@ -7,6 +7,7 @@
 #define NDA_SOFT_ENGINE_H
 
 #include "lib/common/poller.h"
+#include "providers/soft/event_log.h"
 #include "providers/soft/fabric.h"
 #include "providers/soft/inject.h"
 #include "providers/soft/queue_format.h"
@@ -66,6 +67,7 @@ struct Request {
 struct SendQueue {
 	const QueueFormat *format = nullptr;
 	const Faults *faults = nullptr;
+	EventLog *log = nullptr; // where one is kept
 	CompletionQueue *cq = nullptr;
 	uint8_t *ring = nullptr;
 	uint32_t depth = 0;              // units

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NDA_SOFT_API_VERSION 1u
+#define NDA_SOFT_API_VERSION 2u
 #define NDA_SOFT_API_SYMBOL "nda_soft_api"
 #define NDA_SOFT_SESSION_BYTES 32
 
@@ -41,7 +41,22 @@ struct nda_soft_nic_attr {
 	const char *inject;
 	uint32_t mtu_bytes; /* 0: 4096 */
 	uint32_t reserved;
+	/* A file that lines of JSON are appended to, or NULL; see below. */
+	const char *events;
 };
+
+/*
+ * The event log. A line is an object; several NICs and processes may share the file. Each
+ * has time_ns (CLOCK_MONOTONIC), pid, nic (its device's name), event, qpn, and index (of
+ * the request's first ring unit, free-running); and by event:
+ *   "wqe"     a request was fetched: units (of the ring), op ("write", "read",
+ *             "compare_swap", "fetch_add"), length in bytes, signalled, fence, order,
+ *             remote (an address, as all are a string, "0x..."), rkey, local (an array of
+ *             address, length, lkey), inline; where it has them reduce, immediate, notify
+ *             (address, rkey, data)
+ *   "cqe"     a completion was written: cqn, cq_index, status (enum nda_status), vendor
+ *   "breach"  the driver broke a rule of the format: what
+ */
 
 /*
  * Rules for all functions: any thread may call them; none is async-signal-safe; a child of
@@ -117,9 +132,11 @@ struct nda_soft_api {
 	 * it was opened. 0 is what a correct data plane leaves. */
 	int (*npu_violations)(struct nda_soft_npu *npu, uint64_t *count);
 
-	/* ENODEV for an unknown model; EINVAL for an MTU or a fault that is none. */
+	/* ENODEV for an unknown model; EINVAL for an MTU or a fault that is none, or an
+	 * event log that is no regular file; or why it cannot be opened. */
 	struct ibv_context *(*nic_open)(const struct nda_soft_nic_attr *attr);
-	/* -EBUSY while PDs, extended contexts, CQs or QPs exist. */
+	/* -EBUSY while PDs, extended contexts, CQs or QPs exist. Another code: the NIC is
+	 * closed, but its event log could not be written to the end. */
 	int (*nic_close)(struct ibv_context *ctx);
 	int (*query_device)(struct ibv_context *ctx, struct ibv_device_attr *attr);
 	/* The one port is 1. */

@@ -195,7 +195,10 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	if (attr.reserved)
 		return fail(-EINVAL, "NIC: reserved attribute is not 0");
 	Faults faults;
+	std::unique_ptr<EventLog> log;
 	rc = parse_faults(attr.inject, faults);
+	if (rc == 0 && attr.events)
+		rc = EventLog::open(attr.events, log);
 	if (rc == 0)
 		rc = Fabric::get().start();
 	if (rc)
@@ -211,6 +214,9 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	registry().nics.push_back(fresh.get());
 	fresh->number_ = registry().next_number++;
 	fresh->make_verbs();
+	if (log)
+		log->set_nic(fresh->device_.device.name);
+	fresh->log_ = std::move(log);
 	nic = fresh.release();
 	return 0;
 }
@@ -242,8 +248,9 @@ int Nic::close(const ibv_context *context)
 		auto &nics = registry().nics;
 		nics.erase(std::remove(nics.begin(), nics.end(), nic), nics.end());
 	}
+	int rc = nic->log_ ? nic->log_->result() : 0;
 	delete nic;
-	return 0;
+	return rc;
 }
 
 // ---- Identity --------------------------------------------------------------------------

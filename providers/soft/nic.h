@@ -2,6 +2,7 @@
 #ifndef NDA_SOFT_NIC_H
 #define NDA_SOFT_NIC_H
 
+#include "providers/soft/event_log.h"
 #include "providers/soft/inject.h"
 #include "providers/soft/nda_soft.h"
 #include "providers/soft/queue_format.h"
@@ -9,6 +10,7 @@
 
 #include <atomic>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -41,7 +43,7 @@ public:
 	static int open(const nda_soft_nic_attr &attr, Nic *&nic);
 	// The NIC of a context, or nullptr with the detail set.
 	static Nic *find(const ibv_context *context);
-	// -EBUSY while it has objects.
+	// -EBUSY while it has objects; another code where it is closed all the same.
 	static int close(const ibv_context *context);
 	// Which NIC, and where in its doorbell space.
 	static int find_doorbell(
@@ -68,6 +70,7 @@ public:
 
 	const QueueFormat &format() const { return *format_; }
 	const Faults &faults() const { return faults_; }
+	EventLog *log() const { return log_.get(); } // or nullptr
 	// Objects of any kind that keep the NIC open.
 	void hold() { objects_.fetch_add(1); }
 	void drop() { objects_.fetch_sub(1); }
@@ -98,6 +101,7 @@ private:
 	const Faults faults_;
 	const QueueFormat *const format_;
 	const uint32_t mtu_bytes_;
+	std::unique_ptr<EventLog> log_;
 	uint32_t number_ = 0; // not reused in this process
 	// Registers. Where an NPU's window maps a page of them, the window's memory is used
 	// instead, one mapping being all that thread sanitizer can follow.

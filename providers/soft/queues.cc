@@ -362,6 +362,7 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 		return rc;
 	q.format = &nic_->format();
 	q.faults = &nic_->faults();
+	q.log = nic_->log();
 	q.cq = &send_cq_->queue_;
 	q.pd = pd_->id;
 	q.signal_all = attr.attr.sq_sig_all;

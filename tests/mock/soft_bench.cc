@@ -168,11 +168,26 @@ uint64_t TestNpu::violations() const
 
 // ---- NIC -------------------------------------------------------------------------------
 
-TestNic::TestNic(const char *inject, uint32_t mtu)
+namespace {
+
+ibv_context *open_nic(const char *inject, uint32_t mtu, const char *events)
 {
-	nda_soft_nic_attr attr = {"hns1825", inject, mtu, 0};
-	context_ = api().nic_open(&attr);
-	EXPECT_NE(context_, nullptr) << detail();
+	nda_soft_nic_attr attr = {"hns1825", inject, mtu, 0, events};
+	ibv_context *context = api().nic_open(&attr);
+	EXPECT_NE(context, nullptr) << detail();
+	return context;
+}
+
+} // namespace
+
+TestNic::TestNic(const char *inject, uint32_t mtu, const char *events)
+	: TestNic(open_nic(inject, mtu, events))
+{
+	own_ = true;
+}
+
+TestNic::TestNic(ibv_context *context) : context_(context)
+{
 	extend_ = ibv_open_extend(context_);
 	EXPECT_NE(extend_, nullptr) << detail();
 	pd_ = api().alloc_pd(context_);
@@ -183,7 +198,9 @@ TestNic::~TestNic()
 {
 	EXPECT_EQ(api().dealloc_pd(pd_), 0) << detail();
 	EXPECT_EQ(ibv_close_extend(extend_), 0);
-	EXPECT_EQ(api().nic_close(context_), 0) << detail();
+	if (own_) {
+		EXPECT_EQ(api().nic_close(context_), 0) << detail();
+	}
 }
 
 ibv_gid TestNic::gid(int index) const

@@ -56,7 +56,10 @@ private:
 // A NIC with one protection domain and its extension context.
 class TestNic {
 public:
-	explicit TestNic(const char *inject = nullptr, uint32_t mtu = 0);
+	explicit TestNic(const char *inject = nullptr, uint32_t mtu = 0,
+		const char *events = nullptr);
+	// Over a NIC that the test closes.
+	explicit TestNic(ibv_context *context);
 	~TestNic();
 	TestNic(const TestNic &) = delete;
 
@@ -69,6 +72,7 @@ public:
 
 private:
 	ibv_context *context_ = nullptr;
+	bool own_ = false;
 	ibv_context_extend *extend_ = nullptr;
 	ibv_pd *pd_ = nullptr;
 };

@@ -234,6 +234,14 @@ TEST(NicApi, RefusesWhatItCannotOpen)
 	attr.inject = "no such fault";
 	EXPECT_EQ(error_of("soft:hns1825", &attr, sizeof(attr)), EINVAL);
 	EXPECT_TRUE(detail_has("no such fault")) << nda_error_detail();
+	attr = {};
+	attr.events = "/dev/null/log";
+	EXPECT_EQ(error_of("soft:hns1825", &attr, sizeof(attr)), ENOTDIR);
+	EXPECT_TRUE(detail_has("/dev/null/log")) << nda_error_detail();
+	// An older caller has no events.
+	nda_nic *nic = nda_nic_open("soft:hns1825", &attr, offsetof(nda_nic_attr, events));
+	EXPECT_NE(nic, nullptr) << nda_error_detail();
+	EXPECT_EQ(nda_nic_close(nic), 0);
 }
 
 TEST(NicApi, SaysWhatTheNicIs)

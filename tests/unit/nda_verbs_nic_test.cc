@@ -137,6 +137,11 @@ TEST(VerbsNic, RefusesWhatIsForSoftwareNics)
 	errno = 0;
 	EXPECT_EQ(nda_nic_open("rxe0", &attr, sizeof(attr)), nullptr);
 	EXPECT_EQ(errno, EINVAL);
+	attr = {};
+	attr.events = "/tmp/log";
+	errno = 0;
+	EXPECT_EQ(nda_nic_open("rxe0", &attr, sizeof(attr)), nullptr);
+	EXPECT_EQ(errno, EINVAL);
 }
 
 TEST(VerbsNic, GivesTheGidsOfItsPort)

@@ -91,7 +91,7 @@ TEST(Device, GidsNameTheProcessAndDifferByNicAndIndex)
 
 TEST(Device, OpeningRefusesWhatItDoesNotKnow)
 {
-	nda_soft_nic_attr attr = {"hns1826", nullptr, 0, 0};
+	nda_soft_nic_attr attr = {"hns1826", nullptr, 0, 0, nullptr};
 	EXPECT_EQ(api().nic_open(&attr), nullptr);
 	EXPECT_EQ(errno, ENODEV);
 	EXPECT_NE(detail().find("hns1826"), std::string::npos);
@@ -108,7 +108,7 @@ TEST(Device, OpeningRefusesWhatItDoesNotKnow)
 
 TEST(Device, CloseIsBusyWhileObjectsExist)
 {
-	nda_soft_nic_attr attr = {"hns1825", nullptr, 0, 0};
+	nda_soft_nic_attr attr = {"hns1825", nullptr, 0, 0, nullptr};
 	ibv_context *context = api().nic_open(&attr);
 	ASSERT_TRUE(context);
 	ibv_pd *pd = api().alloc_pd(context);

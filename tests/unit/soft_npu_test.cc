@@ -136,7 +136,7 @@ TEST(Faults, BadPartIsNamed)
 	soft::Faults f;
 	EXPECT_EQ(soft::parse_faults("drop:1,", f), -EINVAL);
 	EXPECT_EQ(soft::parse_faults(",drop:1", f), -EINVAL);
-	nda_soft_nic_attr attr = {"hns1825", "drop:0", 0, 0};
+	nda_soft_nic_attr attr = {"hns1825", "drop:0", 0, 0, nullptr};
 	EXPECT_EQ(api().nic_open(&attr), nullptr);
 	EXPECT_EQ(errno, EINVAL);
 }
