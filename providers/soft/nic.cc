@@ -5,6 +5,7 @@
 #include "providers/soft/fabric.h"
 #include "providers/soft/hns1825_model.h"
 #include "providers/soft/npu.h"
+#include "providers/soft/xscale_model.h"
 
 #include <algorithm>
 #include <array>
@@ -51,6 +52,7 @@ struct Model {
 
 constexpr Model models[] = {
 	{"hns1825", format<Hns1825Format>},
+	{"xscale", format<XscaleFormat>},
 };
 
 int find_format(const char *name, const QueueFormat *&found)

@@ -539,6 +539,10 @@ NDA_DEV uint64_t cq_doorbell_value(uint64_t template_word, uint32_t ci)
 	return template_word | place(ci, 0, 23);
 }
 
+/* No CQ doorbell has this value, which has reserved bits: a model may leave it in the
+ * register of a CQ that was never used. */
+constexpr uint64_t cq_doorbell_idle = ~uint64_t{0};
+
 /* ---- Completion -----------------------------------------------------------------------*/
 
 /* Every field of the 32 bytes: encode(decode_cqe(w)) == w. */
