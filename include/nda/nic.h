@@ -20,7 +20,16 @@ struct nda_npu;
  * struct nda_nic_attr - how a NIC is opened
  * @comp_mask: must be 0
  * @inject: soft: faults to inject, "remote-access-error:1000,delay-us:50"; NULL means none.
- *   Read during the call; NULL for other NICs
+ *   Read during the call; NULL for other NICs. Those that there are:
+ *     remote-access-error:N, retry-exceeded:N, rnr:N  each N-th request of a queue ends so
+ *     drop:N          each N-th is lost, until the retries are used up
+ *     delay-us:N      each takes N microseconds at least
+ *     reorder:N       N requests of a queue at a time (1..64), overtaking each other where
+ *                     the transport lets them
+ *     seed:N          of the choice of the one that goes on; 1 if not given
+ *     cq-overrun:N    a completion queue fails at its N-th entry, and with it the queue
+ *     link-down:N     the port goes down at the NIC's N-th request
+ *     link-down-us:N  the port goes down N microseconds after the NIC was opened
  * @mtu_bytes: soft: active MTU, a power of two 256..4096; 0 means 4096; 0 for other NICs
  * @reserved: must be 0
  * @events: soft: file to which a line of JSON is appended for each request that the NIC

@@ -29,23 +29,51 @@ bool every(uint32_t n, uint64_t count)
 
 } // namespace
 
-// ---- SendQueue -------------------------------------------------------------------------
+// ---- Requests and queues ---------------------------------------------------------------
 
-void SendQueue::reset(uint32_t index)
+void Request::divide(uint64_t bytes)
+{
+	part_bytes = bytes;
+	parts = static_cast<uint32_t>((work.length + bytes - 1) / bytes);
+}
+
+void Request::step()
+{
+	uint32_t mask = 1;
+	while (mask < parts)
+		mask *= 2;
+	mask--;
+	do
+		part = (part + stride) & mask;
+	while (part >= parts);
+}
+
+// A linear congruential generator's upper half.
+uint32_t SendQueue::next_random()
+{
+	random = random * 6364136223846793005 + 1442695040888963407;
+	return static_cast<uint32_t>(random >> 32);
+}
+
+void SendQueue::reset()
 {
 	state = SendState::reset;
-	ci = pi = rung = index;
+	start_at(0);
+	window.clear();
 	peer.reset();
 	peer_qpn = 0;
-	request.phase = Request::Phase::fetch;
+	told_of_peer = false;
 	started = 0;
+	random = faults->seed;
 }
 
 void SendQueue::fail_all()
 {
 	state = SendState::error;
-	if (request.phase == Request::Phase::move)
-		request.end(NDA_FLUSHED);
+	for (Request &r : window) {
+		if (!r.ended)
+			r.end(NDA_FLUSHED);
+	}
 }
 
 // ---- Keys ------------------------------------------------------------------------------
@@ -99,6 +127,7 @@ int Engine::serve(SendQueue &q)
 		answer_doorbell(q, breach);
 		work++;
 	}
+	look_at_path(q);
 	if (q.ci == q.pi)
 		return work;
 
@@ -107,19 +136,31 @@ int Engine::serve(SendQueue &q)
 	pass_.store(pass + 1, std::memory_order_seq_cst);
 	uint64_t bytes = 0;
 	for (int n = 0; n < max_requests && bytes < chunk_bytes && q.ci != q.pi; n++) {
-		uint32_t ci = q.ci;
-		uint64_t before = bytes;
-		// A request goes as far as it can; the next one after it is done.
-		while (advance(q, bytes))
-			;
-		if (q.ci == ci) {
-			work += bytes != before;
+		bool fetched = take_up(q);
+		bool moved = move_some(q, bytes);
+		bool over = report_ended(q);
+		if (!fetched && !moved && !over)
 			break;
-		}
 		work++;
 	}
 	pass_.store(pass + 2, std::memory_order_release);
 	return work;
+}
+
+// What ends a path also where nothing is sent over it.
+void Engine::look_at_path(SendQueue &q)
+{
+	if (q.peer && !q.told_of_peer && q.peer->dead()) {
+		q.told_of_peer = true;
+		q.tell(IBV_EVENT_QP_FATAL);
+	}
+	// Peers get no answer either.
+	if (q.link && q.link->down()) {
+		Fabric::get().qp(q.qpn).life.store(
+			QpLife::closed, std::memory_order_seq_cst);
+		if (q.link->take_event())
+			q.tell(IBV_EVENT_PORT_ERR);
+	}
 }
 
 void Engine::answer_doorbell(SendQueue &q, const Breach &b)
@@ -130,126 +171,235 @@ void Engine::answer_doorbell(SendQueue &q, const Breach &b)
 		breach(q, {"doorbell of a QP that is not ready to send", NDA_LOCAL_QP, 0});
 }
 
-void Engine::count(const SendQueue &q, const Breach &b)
+void Engine::count(const SendQueue &q, uint32_t index, const Breach &b)
 {
 	violations_.fetch_add(1, std::memory_order_relaxed);
-	SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, q.ci, b.what);
+	SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, index, b.what);
 	if (q.log)
-		q.log->breach(q, b);
+		q.log->breach(q, index, b);
 }
 
-// The queue stops with an error completion for the request at ci.
+// The queue stops with an error completion for the oldest request that has not ended, or
+// for the one that would be next.
 void Engine::breach(SendQueue &q, const Breach &b)
 {
-	count(q, b);
+	count(q, q.ci, b);
 	if (q.state == SendState::reset) {
-		q.pi = q.ci;
+		q.start_at(q.ci);
 		return;
 	}
 	if (q.state == SendState::error)
 		return;
 	q.state = SendState::error;
-	if (q.on_breach)
-		q.on_breach(q.cookie);
-	if (q.request.phase == Request::Phase::complete)
-		return; // this one had ended before
-	if (q.ci == q.pi)
-		q.pi++;
-	q.request.work.signalled = true;
-	q.request.end(b.status, b.vendor);
-}
-
-// One step of the request at q.ci, false if it cannot go on now or is done for this pass.
-bool Engine::advance(SendQueue &q, uint64_t &bytes)
-{
-	Request &r = q.request;
-	switch (r.phase) {
-	case Request::Phase::fetch:
-		begin(q, r);
-		return true;
-	case Request::Phase::move:
-		switch (move(q, r, bytes)) {
-		case Progress::done:
-			r.phase = Request::Phase::complete;
-			return true;
-		case Progress::more:
-			return false;
-		case Progress::wait:
-			timed_ = true;
-			return false;
-		}
-		return false;
-	case Request::Phase::complete:
-		if (!complete(q, r)) {
-			timed_ = true; // until the consumer index moves on
-			return false;
-		}
-		if (r.status != NDA_OK)
-			q.state = SendState::error;
-		r.phase = Request::Phase::fetch;
-		q.ci += r.work.units;
-		return false;
+	q.tell(IBV_EVENT_QP_FATAL);
+	auto r = std::find_if(q.window.begin(), q.window.end(),
+		[](const Request &each) { return !each.ended; });
+	if (r == q.window.end()) {
+		if (!q.window.empty())
+			return; // they had ended before
+		if (q.next == q.pi)
+			q.pi++;
+		r = q.window.emplace(r);
+		r->index = q.next++;
 	}
-	return false;
+	r->work.signalled = true;
+	r->end(b.status, b.vendor);
+	q.fail_all();
 }
 
-void Engine::begin(SendQueue &q, Request &r)
+// Fetches what there is room for. Nothing is fetched behind a request that has failed,
+// until its completion has stopped the queue. True if anything was.
+bool Engine::take_up(SendQueue &q)
 {
-	r.status = NDA_OK;
-	r.vendor = 0;
-	r.moved = 0;
-	r.dropped = false;
-	r.not_before = 0;
-	r.unanswered = 0;
-	r.phase = Request::Phase::move;
-	new (&r.work) Work;
-	Breach b = q.format->fetch(q, q.ci, r.work);
+	bool fetched = false;
+	while (q.next != q.pi && q.window.size() < q.window_size) {
+		if (q.state != SendState::error && !q.window.empty() &&
+			q.window.back().status != NDA_OK)
+			break;
+		fetch(q);
+		fetched = true;
+	}
+	return fetched;
+}
+
+void Engine::fetch(SendQueue &q)
+{
+	Request &r = q.window.emplace_back();
+	r.index = q.next;
+	Breach b = q.format->fetch(q, r.index, r.work);
 	uint32_t &units = r.work.units;
-	if (!b && (units == 0 || units > q.pi - q.ci))
+	if (!b && (units == 0 || units > q.pi - q.next))
 		b.what = "request that ends beyond what was posted";
 	else if (!b && is_atomic(r.work.op) &&
 		(r.work.piece_count != 1 || r.work.pieces[0].length != r.work.atomic.size))
 		b = {"atomic whose result has another size", NDA_LOCAL_LENGTH};
 	if (b)
-		units = std::min(std::max(units, 1u), q.pi - q.ci);
+		units = std::min(std::max(units, 1u), q.pi - q.next);
+	q.next += units;
 	if (q.state == SendState::error) {
 		r.end(NDA_FLUSHED);
 		return;
 	}
 	if (b) {
-		breach(q, b);
+		// Those before it are not touched by it.
+		count(q, r.index, b);
+		q.state = SendState::error;
+		q.tell(IBV_EVENT_QP_FATAL);
+		r.work.signalled = true;
+		r.end(b.status, b.vendor);
 		return;
 	}
 	if (q.log)
-		q.log->request(q, q.ci, r.work);
+		q.log->request(q, r.index, r.work);
+	if (q.reorders()) {
+		r.divide(q.mtu_bytes);
+		r.stride = q.next_random() | 1;
+		r.part = r.parts ? q.next_random() % r.parts : 0;
+	} else {
+		r.divide(chunk_bytes);
+	}
+	inject(q, r);
+}
+
+void Engine::inject(SendQueue &q, Request &r)
+{
+	const Faults &f = *q.faults;
 	q.started++;
-	if (q.faults->delay_us)
-		r.not_before = now_ns() + uint64_t{q.faults->delay_us} * 1000;
-	r.dropped = every(q.faults->drop_every, q.started);
-	if (every(q.faults->remote_access_every, q.started))
+	if (q.link)
+		q.link->count_request();
+	if (f.delay_us)
+		r.not_before = now_ns() + uint64_t{f.delay_us} * 1000;
+	r.dropped = every(f.drop_every, q.started);
+	if (every(f.remote_access_every, q.started))
 		r.status = NDA_REMOTE_ACCESS;
-	else if (every(q.faults->retry_exceeded_every, q.started))
+	else if (every(f.retry_exceeded_every, q.started))
 		r.status = NDA_RETRY_EXCEEDED;
+	else if (every(f.rnr_every, q.started))
+		r.status = NDA_RNR_RETRY_EXCEEDED;
+}
+
+namespace {
+
+bool is_read(const Work &w)
+{
+	return w.op == Operation::read || is_atomic(w.op);
+}
+
+// Whether a request may take effect before an earlier one has.
+bool may_overtake(const Work &later, const Work &earlier)
+{
+	if (later.order == Order::strong || (later.fence && is_read(earlier)))
+		return false;
+	if (later.order == Order::relaxed)
+		return true;
+	return is_read(earlier) && !is_read(later);
+}
+
+bool may_go_on(const std::vector<Request> &window, size_t i)
+{
+	for (size_t earlier = 0; earlier < i; earlier++) {
+		const Request &e = window[earlier];
+		if (e.status != NDA_OK ||
+			(!e.ended && !may_overtake(window[i].work, e.work)))
+			return false;
+	}
+	return true;
+}
+
+} // namespace
+
+// Moves a part of one request, any that may go on. False if none can.
+bool Engine::move_some(SendQueue &q, uint64_t &bytes)
+{
+	size_t count = q.window.size();
+	size_t first = count > 1 ? q.next_random() % count : 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = (first + i) % count;
+		Request &r = q.window[at];
+		if (r.ended || !may_go_on(q.window, at))
+			continue;
+		switch (move(q, r, bytes)) {
+		case Progress::done:
+			r.ended = true;
+			return true;
+		case Progress::more:
+			return true;
+		case Progress::wait:
+			timed_ = true;
+			break;
+		}
+	}
+	return false;
+}
+
+// What follows a request that failed is flushed, also where it had ended unseen.
+void Engine::stop_behind(SendQueue &q, const Request &failed)
+{
+	q.state = SendState::error;
+	for (Request &r : q.window) {
+		bool unseen = r.ended && !r.reported && r.work.ordered_completion;
+		if (&r != &failed && (!r.ended || (unseen && &r > &failed)))
+			r.end(NDA_FLUSHED);
+	}
+}
+
+// True if anything was.
+bool Engine::report_ended(SendQueue &q)
+{
+	bool any = false;
+	for (Request &r : q.window) {
+		if (!r.ended || r.reported || r.work.ordered_completion)
+			continue;
+		if (!report(q, r))
+			return any;
+		r.reported = any = true;
+	}
+	while (!q.window.empty() && q.window.front().ended) {
+		Request &r = q.window.front();
+		if (!r.reported && !report(q, r))
+			return any;
+		q.ci += r.work.units;
+		q.window.erase(q.window.begin());
+		any = true;
+	}
+	return any;
 }
 
 // False if the completion queue is full.
-bool Engine::complete(SendQueue &q, const Request &r)
+bool Engine::report(SendQueue &q, const Request &r)
 {
-	if (r.status == NDA_OK && !r.work.signalled && !q.signal_all)
-		return true;
 	CompletionQueue &cq = *q.cq;
-	Breach b = q.format->read_consumer(cq);
-	if (b && !cq.breached) {
-		cq.breached = true; // to be told of once
-		breach(q, b);
+	bool wanted = r.status != NDA_OK || r.work.signalled || q.signal_all;
+	if (wanted && !cq.overrun) {
+		Breach b = q.format->read_consumer(cq);
+		if (b && !cq.breached) {
+			cq.breached = true; // to be told of once
+			breach(q, b);
+		}
+		if (cq.pi - cq.ci >= cq.depth) {
+			timed_ = true; // until the consumer index moves on
+			return false;
+		}
+		if (++cq.written == q.faults->cq_overrun_at) {
+			cq.overrun = true;
+			q.tell(IBV_EVENT_CQ_ERR);
+		}
 	}
-	if (cq.pi - cq.ci >= cq.depth)
-		return false;
-	const Completion c = {q.ci, r.work, r.status, r.vendor};
-	q.format->complete(q, c);
-	if (q.log)
-		q.log->completion(q, c);
-	cq.pi++;
+	if (wanted && cq.overrun) {
+		if (q.state != SendState::error)
+			q.tell(IBV_EVENT_QP_FATAL);
+		stop_behind(q, r);
+		return true;
+	}
+	if (wanted) {
+		const Completion c = {r.index, r.work, r.status, r.vendor};
+		q.format->complete(q, c);
+		if (q.log)
+			q.log->completion(q, c);
+		cq.pi++;
+	}
+	if (r.status != NDA_OK)
+		stop_behind(q, r);
 	return true;
 }
 
@@ -313,27 +463,25 @@ bool aligned(const Work &w)
 	return w.remote % element == 0 && w.length % element == 0;
 }
 
-// Moves the payload from r.moved on, a chunk at most.
-void copy(Request &r, uint8_t *const local[], uint8_t *remote)
+// Moves a part of the payload.
+void copy(const Work &w, uint64_t offset, uint64_t size, uint8_t *const local[],
+	uint8_t *remote)
 {
-	const Work &w = r.work;
-	uint64_t left = chunk_bytes;
+	uint64_t end = offset + size;
 	uint64_t start = 0; // of the piece
 	uint32_t count = w.has_inline ? 1 : w.piece_count;
-	for (uint32_t i = 0; i < count && left; i++) {
+	for (uint32_t i = 0; i < count && start < end; i++) {
 		uint64_t length = w.has_inline ? w.length : w.pieces[i].length;
-		if (r.moved < start + length) {
-			uint64_t inside = r.moved - start;
-			uint64_t size = std::min(length - inside, left);
+		uint64_t from = std::max(start, offset);
+		uint64_t to = std::min(start + length, end);
+		if (from < to) {
+			uint8_t *here = local[i] + (from - start);
 			if (w.op == Operation::read)
-				dma_move(local[i] + inside, remote + r.moved, size);
+				dma_move(here, remote + from, to - from);
 			else if (w.reduce == Reduce::none)
-				dma_move(remote + r.moved, local[i] + inside, size);
+				dma_move(remote + from, here, to - from);
 			else
-				reduce_into(w.reduce, remote + r.moved, local[i] + inside,
-					size);
-			r.moved += size;
-			left -= size;
+				reduce_into(w.reduce, remote + from, here, to - from);
 		}
 		start += length;
 	}
@@ -353,7 +501,7 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 		return Progress::done;
 	if (q.peer->dead())
 		return end(NDA_RETRY_EXCEEDED);
-	if (r.dropped)
+	if (r.dropped || (q.link && q.link->down()))
 		return unanswered(r, q.give_up_ns);
 
 	Work &w = r.work;
@@ -398,11 +546,16 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 		bytes += w.length;
 		return Progress::done;
 	}
-	uint64_t before = r.moved;
-	copy(r, local, remote);
-	bytes += r.moved - before;
-	if (r.moved < w.length)
-		return Progress::more;
+	if (r.parts) {
+		uint64_t offset = r.part * r.part_bytes;
+		uint64_t size = std::min(w.length - offset, r.part_bytes);
+		copy(w, offset, size, local, remote);
+		bytes += size;
+		if (++r.parts_moved < r.parts) {
+			r.step();
+			return Progress::more;
+		}
+	}
 	if (w.has_notify)
 		dma_move(notify, &w.notify_data, notify_bytes);
 	return Progress::done;

@@ -13,6 +13,7 @@
 #include "providers/soft/queue_format.h"
 
 #include <atomic>
+#include <infiniband/verbs.h>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct CompletionQueue {
 	uint32_t pi = 0;
 	uint32_t ci = 0; // as last read
 	bool breached = false;
+	bool overrun = false; // nothing is written any more
+	uint64_t written = 0; // entries, for fault injection
 
 	uint8_t *entry() const { return ring + uint64_t{pi & (depth - 1)} * stride; }
 };
@@ -42,31 +45,39 @@ enum class SendState : uint8_t {
 
 // A request between its fetch and its completion.
 struct Request {
-	enum class Phase : uint8_t {
-		fetch,
-		move,
-		complete
-	} phase = Phase::fetch;
-	Work work;
-	enum nda_status status = NDA_OK;
+	uint32_t index = 0; // its first ring unit
+	bool ended = false;
+	bool reported = false; // though an earlier request has not ended
 	uint8_t vendor = 0;
+	enum nda_status status = NDA_OK;
+	Work work;
 	bool dropped = false;    // by fault injection
 	uint64_t not_before = 0; // by fault injection
 	uint64_t unanswered = 0; // since when; 0: answered
-	uint64_t moved = 0;      // bytes
+
+	// It is moved in parts of so many bytes, but for the last one.
+	uint64_t part_bytes = 0;
+	uint32_t parts = 0;
+	uint32_t part = 0;   // the next one
+	uint32_t stride = 1; // from a part to the one after it, odd
+	uint32_t parts_moved = 0;
 
 	void end(enum nda_status with, uint8_t vendor_code = 0)
 	{
 		status = with;
 		vendor = vendor_code;
-		phase = Phase::complete;
+		ended = true;
 	}
+	void divide(uint64_t bytes);
+	// Goes on to the next part, in a walk that meets each one once.
+	void step();
 };
 
 // The device's side of a QP. Guarded by the engine's lock.
 struct SendQueue {
 	const QueueFormat *format = nullptr;
 	const Faults *faults = nullptr;
+	Link *link = nullptr;    // where it may go down
 	EventLog *log = nullptr; // where one is kept
 	CompletionQueue *cq = nullptr;
 	uint8_t *ring = nullptr;
@@ -76,12 +87,14 @@ struct SendQueue {
 	uint32_t qpn = 0;
 	uint32_t pd = 0;
 	bool signal_all = false;
-	void (*on_breach)(void *cookie) = nullptr; // tells the owner; must not block
+	// Tells the owner; must not block.
+	void (*on_event)(void *cookie, ibv_event_type event) = nullptr;
 	void *cookie = nullptr;
 
 	SendState state = SendState::reset;
 	// Free-running indices, in units of the ring.
-	uint32_t ci = 0;   // the request that is served next, or now
+	uint32_t ci = 0;   // the oldest request that is not over
+	uint32_t next = 0; // the one that is fetched next
 	uint32_t pi = 0;   // the end of what was posted
 	uint32_t rung = 0; // the end that the last doorbell stood for
 
@@ -92,16 +105,30 @@ struct SendQueue {
 	uint64_t peer_gid[2] = {};
 	uint8_t sgid_index = 0;
 	uint64_t give_up_ns = 0; // after so long without an answer; 0: never
+	uint32_t mtu_bytes = 0;
+	bool told_of_peer = false; // that it is gone
 
-	Request request;      // the one at ci
+	// What was fetched, in the order of posting. With more than one at a time, and
+	// parts of a packet, they overtake each other where the transport lets them.
+	std::vector<Request> window;
+	size_t window_size = 1;
+	uint64_t random = 0;  // state
 	uint64_t started = 0; // requests, for fault injection
 
 	uint8_t *slot(uint32_t index, uint32_t stride) const
 	{
 		return ring + uint64_t{index & (depth - 1)} * stride;
 	}
+	bool reorders() const { return window_size > 1; }
+	uint32_t next_random();
+	void tell(ibv_event_type event) const
+	{
+		if (on_event)
+			on_event(cookie, event);
+	}
+	void start_at(uint32_t index) { ci = next = pi = rung = index; }
 	// Forgets requests and path.
-	void reset(uint32_t index = 0);
+	void reset();
 	// Requests are flushed from now on.
 	void fail_all();
 };
@@ -128,13 +155,18 @@ private:
 
 	int pass() override;
 	int serve(SendQueue &q);
+	void look_at_path(SendQueue &q);
 	void answer_doorbell(SendQueue &q, const Breach &breach);
-	bool advance(SendQueue &q, uint64_t &bytes);
-	void begin(SendQueue &q, Request &r);
+	bool take_up(SendQueue &q);
+	void fetch(SendQueue &q);
+	void inject(SendQueue &q, Request &r);
+	bool move_some(SendQueue &q, uint64_t &bytes);
 	Progress move(SendQueue &q, Request &r, uint64_t &bytes);
 	static Progress unanswered(Request &r, uint64_t give_up_ns);
-	bool complete(SendQueue &q, const Request &r);
-	void count(const SendQueue &q, const Breach &breach);
+	bool report_ended(SendQueue &q);
+	bool report(SendQueue &q, const Request &r);
+	void stop_behind(SendQueue &q, const Request &failed);
+	void count(const SendQueue &q, uint32_t index, const Breach &breach);
 	void breach(SendQueue &q, const Breach &breach);
 
 	std::atomic<uint64_t> &pass_;

@@ -168,9 +168,9 @@ void EventLog::completion(const SendQueue &q, const Completion &c)
 	write(line);
 }
 
-void EventLog::breach(const SendQueue &q, const Breach &b)
+void EventLog::breach(const SendQueue &q, uint32_t index, const Breach &b)
 {
-	Line line(*this, "breach", q.qpn, q.ci);
+	Line line(*this, "breach", q.qpn, index);
 	line.add(", \"what\": \"%s\"", b.what);
 	write(line);
 }

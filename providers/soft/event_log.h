@@ -23,7 +23,7 @@ public:
 
 	void request(const SendQueue &q, uint32_t index, const Work &work);
 	void completion(const SendQueue &q, const Completion &c);
-	void breach(const SendQueue &q, const Breach &b);
+	void breach(const SendQueue &q, uint32_t index, const Breach &b);
 	// The first write that failed, a negative errno with the detail set; 0 if none did.
 	int result() const;
 

@@ -35,9 +35,17 @@ struct nda_soft_npu_attr {
 
 struct nda_soft_nic_attr {
 	const char *model; /* "hns1825" */
-	/* Faults to make, "NAME:N,..." or NULL, copied: remote-access-error,
-	 * retry-exceeded, drop (each N-th request of a queue), delay-us (N microseconds
-	 * each). */
+	/*
+	 * Faults to make, "NAME:N,..." or NULL, copied:
+	 *   remote-access-error, retry-exceeded, rnr  each N-th request of a queue ends so
+	 *   drop           each N-th is lost, until the retries are used up
+	 *   delay-us       each takes N microseconds at least
+	 *   reorder        N (to 64) at a time, overtaking each other where they may
+	 *   seed           of reorder's choices; 1 if not given
+	 *   cq-overrun     a CQ fails at its N-th entry, and with it the queue
+	 *   link-down      the port fails at the NIC's N-th request
+	 *   link-down-us   the port fails N microseconds after the NIC was opened
+	 */
 	const char *inject;
 	uint32_t mtu_bytes; /* 0: 4096 */
 	uint32_t reserved;
@@ -175,8 +183,12 @@ struct nda_soft_api {
 	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ has never been
 	 * used. */
 	int (*qp_seek)(struct ibv_qp *qp, uint32_t sq_index, uint32_t cq_index);
-	/* IBV_EVENT_QP_FATAL: the QP's driver broke the rules of the queue format. -EAGAIN
-	 * when none is pending. Nothing has to be acknowledged. */
+	/*
+	 * IBV_EVENT_QP_FATAL: the QP's driver broke the rules of the queue format, or its
+	 * CQ failed, or the process that it is connected to is gone; IBV_EVENT_CQ_ERR: the
+	 * CQ overran, nothing is written to it until its only QP is reset;
+	 * IBV_EVENT_PORT_ERR. -EAGAIN when none is pending. Nothing has to be acknowledged.
+	 */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 };
 

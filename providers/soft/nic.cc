@@ -155,7 +155,7 @@ uint64_t gid_process(const Gid &gid)
 const Nic::DriverOps Nic::driver_ops_ = {"nda_soft", {}};
 
 Nic::Nic(const Faults &faults, const QueueFormat &format, uint32_t mtu_bytes)
-	: faults_(faults), format_(&format), mtu_bytes_(mtu_bytes),
+	: faults_(faults), link_(faults), format_(&format), mtu_bytes_(mtu_bytes),
 	  doorbell_used_(max_queues)
 {}
 
@@ -283,21 +283,22 @@ void Nic::query_device(ibv_device_attr &attr) const
 	attr.phys_port_cnt = 1;
 }
 
-int Nic::query_port(uint8_t port, ibv_port_attr &attr) const
+int Nic::query_port(uint8_t port, ibv_port_attr &attr)
 {
 	if (port != 1)
 		return fail(-EINVAL, "NIC %s: port %u, the only one is 1",
 			device_.device.name, port);
 	attr = {};
-	attr.state = IBV_PORT_ACTIVE;
+	look_at_link();
+	attr.state = link_.down() ? IBV_PORT_DOWN : IBV_PORT_ACTIVE;
 	attr.max_mtu = IBV_MTU_4096;
 	attr.active_mtu = mtu_code(mtu_bytes_);
 	attr.gid_tbl_len = gid_count;
 	attr.max_msg_sz = format_->layout().max_message;
 	attr.pkey_tbl_len = 1;
-	attr.active_width = 2;  // 4 lanes
-	attr.active_speed = 32; // 25 Gb/s each
-	attr.phys_state = 5;    // link up
+	attr.active_width = 2;                  // 4 lanes
+	attr.active_speed = 32;                 // 25 Gb/s each
+	attr.phys_state = link_.down() ? 3 : 5; // disabled, link up
 	attr.link_layer = IBV_LINK_LAYER_ETHERNET;
 	return 0;
 }
@@ -482,17 +483,29 @@ void Nic::report(const ibv_async_event &event)
 		events_.push_back(event);
 }
 
-void Nic::forget_events(const ibv_qp *qp)
+void Nic::look_at_link()
+{
+	if (!link_.take_event())
+		return;
+	ibv_async_event event = {};
+	event.element.port_num = 1;
+	event.event_type = IBV_EVENT_PORT_ERR;
+	report(event);
+}
+
+void Nic::forget_events(const void *object)
 {
 	std::lock_guard<std::mutex> lock(mutex_);
-	events_.erase(
-		std::remove_if(events_.begin(), events_.end(),
-			[qp](const ibv_async_event &e) { return e.element.qp == qp; }),
+	events_.erase(std::remove_if(events_.begin(), events_.end(),
+			      [object](const ibv_async_event &e) {
+				      return e.element.qp == object;
+			      }),
 		events_.end());
 }
 
 int Nic::next_event(ibv_async_event &event)
 {
+	look_at_link();
 	std::lock_guard<std::mutex> lock(mutex_);
 	if (events_.empty())
 		return fail(-EAGAIN, "NIC %s: no event is pending", device_.device.name);

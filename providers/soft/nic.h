@@ -51,7 +51,7 @@ public:
 
 	ibv_context *context() { return &verbs_.context; }
 	void query_device(ibv_device_attr &attr) const;
-	int query_port(uint8_t port, ibv_port_attr &attr) const;
+	int query_port(uint8_t port, ibv_port_attr &attr);
 	int query_gid(uint8_t port, int index, Gid &gid) const;
 	uint32_t mtu_bytes() const { return mtu_bytes_; }
 
@@ -70,6 +70,7 @@ public:
 
 	const QueueFormat &format() const { return *format_; }
 	const Faults &faults() const { return faults_; }
+	Link *link() { return faults_.link_goes_down() ? &link_ : nullptr; }
 	EventLog *log() const { return log_.get(); } // or nullptr
 	// Objects of any kind that keep the NIC open.
 	void hold() { objects_.fetch_add(1); }
@@ -77,7 +78,8 @@ public:
 
 	// Any thread may report, an engine included.
 	void report(const ibv_async_event &event);
-	void forget_events(const ibv_qp *qp);
+	// Those of a QP, CQ or SRQ.
+	void forget_events(const void *object);
 	int next_event(ibv_async_event &event);
 
 private:
@@ -98,7 +100,10 @@ private:
 	Nic(const Faults &faults, const QueueFormat &format, uint32_t mtu_bytes);
 	void make_verbs();
 
+	void look_at_link();
+
 	const Faults faults_;
+	Link link_;
 	const QueueFormat *const format_;
 	const uint32_t mtu_bytes_;
 	std::unique_ptr<EventLog> log_;

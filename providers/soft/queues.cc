@@ -219,6 +219,7 @@ int Cq::destroy(ibv_cq_extend *extend)
 	Cq *cq = &Owned<ibv_cq_extend, Cq>::of(extend);
 	if (cq->users_.load())
 		return fail(-EBUSY, "CQ: QPs use it");
+	cq->nic_->forget_events(&cq->verbs_);
 	delete cq;
 	return 0;
 }
@@ -363,17 +364,26 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 	q.format = &nic_->format();
 	q.faults = &nic_->faults();
 	q.log = nic_->log();
+	q.link = nic_->link();
 	q.cq = &send_cq_->queue_;
 	q.pd = pd_->id;
 	q.signal_all = attr.attr.sq_sig_all;
 	q.cookie = this;
-	q.on_breach = [](void *cookie) {
+	q.on_event = [](void *cookie, ibv_event_type type) {
 		Qp *qp = static_cast<Qp *>(cookie);
 		ibv_async_event event = {};
-		event.element.qp = &qp->verbs_;
-		event.event_type = IBV_EVENT_QP_FATAL;
+		event.event_type = type;
+		if (type == IBV_EVENT_CQ_ERR)
+			event.element.cq = &qp->send_cq_->verbs_;
+		else if (type == IBV_EVENT_PORT_ERR)
+			event.element.port_num = 1;
+		else
+			event.element.qp = &qp->verbs_;
 		qp->nic_->report(event);
 	};
+	q.window_size = std::max(q.faults->reorder, 1u);
+	q.window.reserve(q.window_size);
+	q.random = q.faults->seed;
 	Engine::Hold hold(npu_->engine());
 	q.format->silence(q);
 	npu_->engine().attach(q);
@@ -687,7 +697,7 @@ int Cq::reset()
 	record_.fill(0);
 	Engine::Hold hold(npu_->engine());
 	queue_.pi = queue_.ci = 0;
-	queue_.breached = false;
+	queue_.breached = queue_.overrun = false;
 	if (queue_.doorbell)
 		format.silence(queue_);
 	return 0;
@@ -709,6 +719,7 @@ int Qp::to_rtr(const ibv_qp_attr &attr)
 	queue_.peer = std::move(peer);
 	queue_.peer_qpn = attr.dest_qp_num;
 	queue_.sgid_index = ah.grh.sgid_index;
+	queue_.mtu_bytes = mtu_bytes(raw(attr.path_mtu));
 	memcpy(queue_.gid, &own, sizeof(own));
 	memcpy(queue_.peer_gid, &peer_gid, sizeof(peer_gid));
 	return 0;
@@ -736,7 +747,7 @@ int Qp::seek(uint32_t sq_index, uint32_t cq_index)
 	CompletionQueue &cq = send_cq_->queue_;
 	if (cq.pi)
 		return fail(-EBUSY, "QP %u: its CQ was used", queue_.qpn);
-	queue_.ci = queue_.pi = queue_.rung = sq_index;
+	queue_.start_at(sq_index);
 	queue_.format->silence(queue_);
 	cq.pi = cq.ci = cq_index;
 	return 0;

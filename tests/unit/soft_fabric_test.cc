@@ -278,6 +278,26 @@ TEST_F(Fabric, PeerThatExitsIsNoticedToo)
 	EXPECT_EQ(syndrome, hw::syndrome_retry_exceeded);
 }
 
+TEST_F(Fabric, DeathOfAPeerIsToldOfWhereNothingIsSent)
+{
+	Remote r;
+	connect(r);
+	queue.write(memory, mr->lkey, r.memory, r.rkey, 8);
+	ASSERT_TRUE(queue.wait());
+	ibv_async_event event;
+	EXPECT_EQ(api().get_async_event(nic.context(), &event), -EAGAIN);
+	r.process.kill(SIGKILL);
+	uint64_t end = now_ns() + uint64_t{deadline_ms} * 1000000;
+	int rc;
+	while ((rc = api().get_async_event(nic.context(), &event)) && now_ns() < end)
+		usleep(1000);
+	ASSERT_EQ(rc, 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
+	EXPECT_EQ(event.element.qp, queue.qp());
+	EXPECT_EQ(queue.state(), IBV_QPS_RTS) << "what is posted still tells of it";
+	EXPECT_EQ(api().get_async_event(nic.context(), &event), -EAGAIN) << "told twice";
+}
+
 TEST_F(Fabric, NothingIsLeftOfAKilledProcess)
 {
 	std::string name;

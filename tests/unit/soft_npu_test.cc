@@ -105,12 +105,20 @@ TEST(Faults, EveryKindIsParsed)
 	soft::Faults f;
 	EXPECT_EQ(
 		soft::parse_faults(
-			"remote-access-error:1000,delay-us:50,drop:3,retry-exceeded:7", f),
+			"remote-access-error:1000,delay-us:50,drop:3,retry-exceeded:7,"
+			"rnr:8,reorder:64,seed:5,cq-overrun:9,link-down:10,link-down-us:11",
+			f),
 		0);
 	EXPECT_EQ(f.remote_access_every, 1000u);
 	EXPECT_EQ(f.delay_us, 50u);
 	EXPECT_EQ(f.drop_every, 3u);
 	EXPECT_EQ(f.retry_exceeded_every, 7u);
+	EXPECT_EQ(f.rnr_every, 8u);
+	EXPECT_EQ(f.reorder, 64u);
+	EXPECT_EQ(f.seed, 5u);
+	EXPECT_EQ(f.cq_overrun_at, 9u);
+	EXPECT_EQ(f.link_down_at, 10u);
+	EXPECT_EQ(f.link_down_us, 11u);
 }
 
 TEST(Faults, NothingIsNoFault)
@@ -125,7 +133,8 @@ TEST(Faults, NothingIsNoFault)
 TEST(Faults, BadPartIsNamed)
 {
 	for (const char *bad : {"drop", "drop:", "drop:0", "drop:x", "drop:-1", "drop: 1",
-		     "drop:1000000001", "drop:99999999999999999999999", "dorp:1", ":1"}) {
+		     "drop:1000000001", "drop:99999999999999999999999", "dorp:1", ":1",
+		     "reorder:65"}) {
 		soft::Faults f;
 		std::string text = std::string("delay-us:5,") + bad;
 		EXPECT_EQ(soft::parse_faults(text.c_str(), f), -EINVAL) << bad;

@@ -944,5 +944,153 @@ TEST_F(DelayFault, RequestTakesAtLeastThatLong)
 	EXPECT_GE(now_ns() - begin, 3000000u);
 }
 
+struct RnrFault : Pair {
+	RnrFault() : Pair("rnr:2") {}
+};
+
+TEST_F(RnrFault, EveryNthRequestOfAQueueFails)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y);
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	expect_ok(x);
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	expect_error(x, hw::syndrome_rnr_retry_exceeded);
+}
+
+struct ReorderFault : Pair {
+	ReorderFault() : Pair("reorder:8,seed:3") {}
+};
+
+TEST_F(ReorderFault, ReadsAreOvertakenUnlessAFenceIsThere)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y);
+	npu_a.write(a, std::vector<uint8_t>(8, 2));
+	for (bool fence : {false, true}) {
+		int overtaken = 0;
+		for (int i = 0; i < 50; i++) {
+			npu_b.write(b, std::vector<uint8_t>(8, 1));
+			x.put_wqe(x.wqe(
+				hw::op_read, a + 64, mr_a->lkey, b, mr_b->rkey, 8, false));
+			hw::wqe write =
+				x.wqe(hw::op_write, a, mr_a->lkey, b, mr_b->rkey, 8);
+			write.fence = fence;
+			x.put_wqe(write);
+			x.ring();
+			expect_ok(x);
+			overtaken += npu_a.read(a + 64, 1)[0] == 2;
+		}
+		if (fence) {
+			EXPECT_EQ(overtaken, 0);
+		} else {
+			EXPECT_GT(overtaken, 0);
+			EXPECT_LT(overtaken, 50);
+		}
+	}
+	EXPECT_EQ(npu_a.violations(), 0u);
+}
+
+TEST_F(ReorderFault, CompletionsKeepTheOrderAcrossTheRing)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y);
+	for (uint16_t i = 0; i < 200;) {
+		for (int k = 0; k < 8; k++)
+			x.put_wqe(x.wqe(k % 2 ? hw::op_read : hw::op_write, a, mr_a->lkey,
+				b, mr_b->rkey, 5000));
+		x.ring();
+		for (int k = 0; k < 8; k++, i++) {
+			std::optional<Cqe> c = x.wait();
+			ASSERT_TRUE(c);
+			EXPECT_FALSE(c->error);
+			EXPECT_EQ(c->wqe, i);
+		}
+	}
+}
+
+// The next event of a NIC, or -1.
+int next_event(TestNic &nic, ibv_async_event &event)
+{
+	return api().get_async_event(nic.context(), &event) ? -1 : event.event_type;
+}
+
+struct OverrunFault : Pair {
+	OverrunFault() : Pair("cq-overrun:3") {}
+};
+
+TEST_F(OverrunFault, CompletionQueueAndQueueFailUntilTheyAreReset)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y);
+	ibv_async_event event;
+	for (int i = 0; i < 2; i++) {
+		x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+		expect_ok(x);
+	}
+	EXPECT_EQ(next_event(nic_a, event), -1);
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	for (int i = 0; i < 10; i++)
+		EXPECT_FALSE(x.wait(0)) << "an entry was written to a queue that overran";
+	EXPECT_EQ(x.state(), IBV_QPS_ERR);
+	EXPECT_EQ(next_event(nic_a, event), IBV_EVENT_CQ_ERR);
+	EXPECT_EQ(event.element.cq, x.cq()->cq);
+	EXPECT_EQ(next_event(nic_a, event), IBV_EVENT_QP_FATAL);
+	EXPECT_EQ(event.element.qp, x.qp());
+	EXPECT_EQ(next_event(nic_a, event), -1);
+
+	ASSERT_EQ(x.to(IBV_QPS_RESET), 0) << detail();
+	x.restart();
+	x.connect(nic_b.gid(), y.qpn());
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	expect_ok(x);
+}
+
+struct LinkFault : Pair {
+	LinkFault() : Pair("link-down:3") {}
+};
+
+TEST_F(LinkFault, PortGoesDownAndNothingIsAnsweredInEitherDirection)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y, 8, 3);
+	ibv_port_attr port;
+	ibv_async_event event;
+	for (int i = 0; i < 2; i++) {
+		x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+		expect_ok(x);
+	}
+	ASSERT_EQ(api().query_port(nic_a.context(), 1, &port), 0);
+	EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
+	npu_a.write(a, pattern(8, 1));
+	npu_b.write(b, std::vector<uint8_t>(8));
+	x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+	expect_error(x, hw::syndrome_retry_exceeded);
+	EXPECT_EQ(npu_b.read(b, 8), std::vector<uint8_t>(8));
+	ASSERT_EQ(api().query_port(nic_a.context(), 1, &port), 0);
+	EXPECT_EQ(port.state, IBV_PORT_DOWN);
+	EXPECT_EQ(next_event(nic_a, event), IBV_EVENT_PORT_ERR);
+	EXPECT_EQ(event.element.port_num, 1);
+	EXPECT_EQ(next_event(nic_a, event), -1);
+	y.write(b, mr_b->lkey, a, mr_a->rkey, 8);
+	expect_error(y, hw::syndrome_retry_exceeded);
+	ASSERT_EQ(api().query_port(nic_b.context(), 1, &port), 0);
+	EXPECT_EQ(port.state, IBV_PORT_ACTIVE);
+}
+
+TEST(LinkFaults, PortGoesDownByTimeWhereNobodyIsLooking)
+{
+	TestNic nic("link-down-us:1");
+	uint64_t end = now_ns() + 1000;
+	while (now_ns() < end)
+		;
+	ibv_async_event event;
+	EXPECT_EQ(next_event(nic, event), IBV_EVENT_PORT_ERR);
+	ibv_port_attr port;
+	ASSERT_EQ(api().query_port(nic.context(), 1, &port), 0);
+	EXPECT_EQ(port.state, IBV_PORT_DOWN);
+	EXPECT_EQ(next_event(nic, event), -1);
+}
+
 } // namespace
 } // namespace nda::soft_test
