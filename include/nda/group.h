@@ -26,6 +26,11 @@ extern "C" {
 struct nda_group;
 struct nda_group_region;
 
+enum nda_group_flags {
+	/* Several cores post to one queue, see nda/aiv/shared.h. */
+	NDA_GROUP_SHARED_QUEUES = 1 << 0,
+};
+
 /**
  * struct nda_group_attr - how a group is made
  * @comp_mask: must be 0
@@ -35,6 +40,8 @@ struct nda_group_region;
  *   PE; 0 means 1
  * @queues_per_core: of each core to each PE, 1..32, the same on every PE; 0 means 1
  * @channel: of all queues; its comp_mask counts
+ * @flags: enum nda_group_flags
+ * @reserved: must be 0
  */
 struct nda_group_attr {
 	uint64_t comp_mask;
@@ -42,6 +49,8 @@ struct nda_group_attr {
 	uint32_t n_cores;
 	uint32_t queues_per_core;
 	struct nda_channel_attr channel;
+	uint32_t flags;
+	uint32_t reserved;
 };
 
 /**

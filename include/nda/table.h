@@ -77,6 +77,7 @@ enum nda_queue_flags {
 	NDA_QUEUE_IN_BATCH = 1, /* a batch is open: only it may post */
 	NDA_QUEUE_IN_FENCE = 2, /* the next WQE waits for earlier READs */
 	NDA_QUEUE_IN_VIEW = 4,  /* lent to a compatibility view */
+	NDA_QUEUE_SHARED = 8,   /* several cores post, see nda_queue_shared */
 };
 
 /*
@@ -102,6 +103,24 @@ struct nda_queue_state {
 	uint8_t flags;       /* @47 enum nda_queue_flags */
 	struct nda_queue_error error; /* @48 sticky */
 	uint64_t next_task;           /* @56 hns1825: task_bits() of a WRITE below limit */
+};
+
+/* The same line while cores share the queue: they change head, turn and lock by atomics,
+ * and the rest with the lock. */
+struct nda_queue_shared {
+	uint32_t head;  /* @0 next ring unit to reserve */
+	uint32_t limit; /* @4 keeps the usual post away */
+	uint32_t turn;  /* @8 whose WQE is written next: the index it reserved */
+	uint32_t lock;  /* @12 1: a core reads completions */
+	uint64_t unused[2];
+	uint32_t tail;  /* @32 */
+	uint32_t cq_ci; /* @36 */
+	uint32_t unused1;
+	uint16_t unused2;
+	uint8_t unused3;
+	uint8_t flags; /* @47 */
+	struct nda_queue_error error;
+	uint64_t unused4;
 };
 
 struct nda_queue_rxe {
@@ -165,6 +184,7 @@ struct nda_region {
 #endif
 NDA_TABLE_ASSERT(sizeof(struct nda_table) == 128, "layout of nda_table");
 NDA_TABLE_ASSERT(sizeof(struct nda_queue_state) == NDA_CACHE_LINE, "one line of state");
+NDA_TABLE_ASSERT(sizeof(struct nda_queue_shared) == NDA_CACHE_LINE, "one line of state");
 NDA_TABLE_ASSERT(sizeof(struct nda_queue) == NDA_QUEUE_STRIDE, "layout of nda_queue");
 #undef NDA_TABLE_ASSERT
 

@@ -31,6 +31,17 @@ uint64_t scratch_offset(uint64_t queue)
 	return sync_offset + NDA_SYNC_BYTES + queue * NDA_SCRATCH_BYTES;
 }
 
+// From the state of a queue that nobody has used.
+void share(nda_queue_state &state)
+{
+	nda_queue_shared shared = {};
+	shared.head = shared.limit = shared.turn = state.head;
+	shared.tail = state.tail;
+	shared.cq_ci = state.cq_ci;
+	shared.flags = NDA_QUEUE_SHARED;
+	memcpy(&state, &shared, sizeof(state));
+}
+
 uint64_t page_up(uint64_t value)
 {
 	return (value + page - 1) & ~(page - 1);
@@ -90,6 +101,11 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 {
 	nda_group_attr a;
 	int rc = nda::read_attr(a, attr, attr_size, 0, "attr");
+	if (!rc && (a.flags & ~uint32_t{NDA_GROUP_SHARED_QUEUES}))
+		rc = fail(-EINVAL, "attr: flags has unknown bits 0x%x",
+			a.flags & ~uint32_t{NDA_GROUP_SHARED_QUEUES});
+	if (!rc && a.reserved)
+		rc = fail(-EINVAL, "attr: reserved is not 0");
 	if (!rc && a.n_cores > npu_cores_max)
 		rc = fail(-EINVAL, "attr: n_cores %u is not in 1..%u", a.n_cores,
 			npu_cores_max);
@@ -105,6 +121,7 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 		return rc;
 	n_cores_ = a.n_cores ? a.n_cores : 1;
 	queues_per_core_ = a.queues_per_core ? a.queues_per_core : 1;
+	shared_queues_ = (a.flags & NDA_GROUP_SHARED_QUEUES) != 0;
 	heap_bytes_ = page_up(a.heap_bytes ? a.heap_bytes : heap_bytes_default);
 	return 0;
 }

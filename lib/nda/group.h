@@ -108,6 +108,7 @@ private:
 	ChannelConfig config_;
 	uint32_t n_cores_ = 1;
 	uint32_t queues_per_core_ = 1;
+	bool shared_queues_ = false;
 	uint64_t heap_bytes_ = 0;
 	uint64_t reserved_bytes_ = 0; // before the heap: the queues' scratch words
 	NpuBuffer heap_buffer_;

@@ -56,6 +56,9 @@ namespace nda::aiv {
 template <class Core, class Engine = hns1825::Engine>
 class Batch;
 
+template <class Core, class Engine>
+class SharedDevice;
+
 enum class cmp : uint8_t {
 	eq,
 	ne,
@@ -638,6 +641,7 @@ private:
 	}
 
 	friend class Batch<Core, Engine>;
+	friend class SharedDevice<Core, Engine>;
 	typedef typename Engine::template queue<Core> Queue;
 
 	template <class T>

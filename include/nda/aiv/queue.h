@@ -113,6 +113,8 @@ protected:
 			return NDA_INVALID;
 		if ((flags & NDA_QUEUE_IN_VIEW) != 0)
 			return NDA_QUEUE_LENT;
+		if ((flags & NDA_QUEUE_SHARED) != 0)
+			return NDA_INVALID;
 		return !in_batch && (flags & NDA_QUEUE_IN_BATCH) != 0 ? NDA_INVALID
 								      : NDA_OK;
 	}
@@ -154,10 +156,12 @@ protected:
 	{
 		if (sticky() != NDA_OK)
 			return;
-		NDA_QUEUE_STORE(core_, q_, state.error.status, error.status);
 		NDA_QUEUE_STORE(core_, q_, state.error.raw_status, error.raw_status);
 		NDA_QUEUE_STORE(core_, q_, state.error.raw_vendor, error.raw_vendor);
 		NDA_QUEUE_STORE(core_, q_, state.error.wqe_index, error.wqe_index);
+		/* Last, for cores that share the queue. */
+		core_.template store_release<uint32_t>(
+			q_ + offsetof(nda_queue, state.error.status), error.status);
 	}
 
 	const Core &core_;
@@ -185,7 +189,9 @@ protected:
  *
  * and may have, instead of those below, post_signalled(), credited(), flush_operation().
  *
- * A queue belongs to one core: nothing here is atomic against another poster.
+ * A queue belongs to one core, and nothing is atomic against another poster, but for
+ * post_shared() and quiet_shared(): they are for a queue whose cores share it, all of which
+ * have atomics and caches that are coherent.
  */
 template <class Core, class Self>
 class RingQueue : protected QueueBase<Core> {
@@ -354,6 +360,76 @@ public:
 				NDA_QUEUE_IN_FENCE));
 		NDA_QUEUE_STORE(core_, q_, state.limit, head);
 		return NDA_OK;
+	}
+
+	/*
+	 * Posts @op to a shared queue, with a doorbell for each WQE. Ring units are
+	 * reserved by compare and swap; WQEs become valid, and are rung for, in the order
+	 * in which their units were reserved, so that a post waits for those before it
+	 * that are still writing. Everything else is as with post().
+	 */
+	NDA_DEV_SLOW enum nda_status post_shared(const operation &op) noexcept
+	{
+		enum nda_status status = shared_refusal();
+		uint64_t left = op.length;
+		bool more = left != 0 || op.even_empty;
+		operation part = op;
+
+		if (status == NDA_OK)
+			status = self().accepts(op);
+		while (status == NDA_OK && more) {
+			more = left > Self::max_length;
+			part.length = more ? Self::max_length : left;
+			part.op = more && op.op != verb::read ? verb::write : op.op;
+			part.want_completion = !more && op.want_completion;
+			status = post_one_shared(part);
+			left -= part.length;
+			part.remote_va += part.length;
+			part.local_va += part.length;
+			part.fence = false;
+		}
+		return status;
+	}
+
+	/* As quiet(), for what had been posted by whichever core when this was called. */
+	NDA_DEV_SLOW enum nda_status quiet_shared(Deadline<Core> *deadline) noexcept
+	{
+		enum nda_status status = shared_refusal();
+		uint32_t target = shared_load(offsetof(nda_queue_shared, head));
+		uint32_t mask = shared_interval() - 1;
+		bool expired = false;
+
+		if (status != NDA_OK && status != shared_sticky())
+			return status;
+		if (shared_load(offsetof(nda_queue_shared, tail)) == target)
+			return status;
+		if ((target & mask) != 0 && status == NDA_OK) {
+			operation flush = self().flush_operation();
+
+			flush.want_completion = true;
+			status = post_shared(flush);
+			if (status != NDA_OK && shared_sticky() == NDA_OK)
+				return status;
+			/* Somebody else's may be after it: no harm. */
+			if (status == NDA_OK)
+				target = shared_load(offsetof(nda_queue_shared, head));
+		}
+		for (;;) {
+			uint32_t tail = shared_load(offsetof(nda_queue_shared, tail));
+
+			status = shared_sticky();
+			/* What asked for nothing is not reported after an error. */
+			if (static_cast<int32_t>(tail - target) >= 0 ||
+				(status != NDA_OK &&
+					static_cast<int32_t>(tail - (target & ~mask)) >= 0))
+				return status;
+			if (poll_shared() != 0)
+				continue;
+			if (expired)
+				return status != NDA_OK ? status : deadline->status();
+			expired = deadline->passed();
+			core_.relax();
+		}
 	}
 
 protected:
@@ -529,6 +605,156 @@ private:
 
 		op.want_completion = true;
 		return status == NDA_OK ? post(op, false) : status;
+	}
+
+	/* ---- Shared queues ---- */
+
+	NDA_DEV uint64_t shared(size_t member) const
+	{
+		return q_ + offsetof(nda_queue, state) + member;
+	}
+
+	NDA_DEV uint32_t shared_load(size_t member) const
+	{
+		return core_.template load_acquire<uint32_t>(shared(member));
+	}
+
+	NDA_DEV enum nda_status shared_sticky() const
+	{
+		return static_cast<enum nda_status>(
+			shared_load(offsetof(nda_queue_shared, error.status)));
+	}
+
+	NDA_DEV enum nda_status shared_refusal() const
+	{
+		if (NDA_QUEUE_LOAD(core_, q_, valid) == 0 ||
+			(NDA_QUEUE_LOAD(core_, q_, state.flags) & NDA_QUEUE_SHARED) == 0)
+			return NDA_INVALID;
+		return shared_sticky();
+	}
+
+	/* A completion each so many units: by the index alone, hence a power of two, and
+	 * never so many that a full ring holds none. */
+	NDA_DEV uint32_t shared_interval() const
+	{
+		uint32_t most = min_u32(NDA_QUEUE_LOAD(core_, q_, signal_every),
+			(self().capacity() + 1) / 4);
+		uint32_t interval = 1;
+
+		while (interval <= most / 2)
+			interval *= 2;
+		return interval;
+	}
+
+	NDA_DEV enum nda_status post_one_shared(const operation &op)
+	{
+		uint32_t units = self().units(op);
+		uint32_t head = 0;
+		Deadline<Core> deadline(core_, limits_);
+		enum nda_status status = reserve_shared(units, &head, &deadline);
+
+		if (status == NDA_OK)
+			status = wait_for_turn(head, &deadline);
+		if (status != NDA_OK)
+			return status;
+
+		uint32_t next = head + units;
+		uint32_t mask = shared_interval() - 1;
+		self().write_wqe(op, head,
+			op.want_completion || mask == 0 || ((head ^ next) & ~mask) != 0,
+			op.fence);
+		self().ring_to(next);
+		core_.template store_release<uint32_t>(
+			shared(offsetof(nda_queue_shared, turn)), next);
+		return NDA_OK;
+	}
+
+	NDA_DEV enum nda_status reserve_shared(
+		uint32_t units, uint32_t *head, Deadline<Core> *deadline)
+	{
+		uint32_t capacity = self().capacity();
+		bool expired = false;
+
+		for (;;) {
+			/* The tail first: it never is past a head that is read later. */
+			uint32_t tail = shared_load(offsetof(nda_queue_shared, tail));
+			uint32_t at = shared_load(offsetof(nda_queue_shared, head));
+
+			if (at - tail + units <= capacity) {
+				if (core_.template compare_swap<uint32_t>(
+					    shared(offsetof(nda_queue_shared, head)), at,
+					    at + units) != at)
+					continue;
+				*head = at;
+				return NDA_OK;
+			}
+			if (shared_sticky() != NDA_OK)
+				return shared_sticky();
+			if (poll_shared() != 0)
+				continue;
+			if (expired)
+				return deadline->status();
+			expired = deadline->passed();
+			core_.relax();
+		}
+	}
+
+	/* Whoever reserved and never wrote has taken the queue with it. */
+	NDA_DEV enum nda_status wait_for_turn(uint32_t head, Deadline<Core> *deadline)
+	{
+		bool expired = false;
+
+		while (shared_load(offsetof(nda_queue_shared, turn)) != head) {
+			if (expired) {
+				while (!lock_shared())
+					core_.relax();
+				latch({NDA_LOCAL_QP, 0, 0, static_cast<uint16_t>(head)});
+				unlock_shared();
+				return NDA_LOCAL_QP;
+			}
+			expired = deadline->passed();
+			core_.relax();
+		}
+		return NDA_OK;
+	}
+
+	NDA_DEV bool lock_shared() const
+	{
+		return core_.template compare_swap<uint32_t>(
+			       shared(offsetof(nda_queue_shared, lock)), 0, 1) == 0;
+	}
+
+	NDA_DEV void unlock_shared() const
+	{
+		core_.template store_release<uint32_t>(
+			shared(offsetof(nda_queue_shared, lock)), 0);
+	}
+
+	/* Takes CQEs unless another core does; how many. */
+	NDA_DEV_SLOW uint32_t poll_shared() noexcept
+	{
+		if (!lock_shared())
+			return 0;
+
+		reader r;
+		r.ci = NDA_QUEUE_LOAD(core_, q_, state.cq_ci);
+		r.tail = NDA_QUEUE_LOAD(core_, q_, state.tail);
+		/* A WQE may be done before its poster has passed the turn on. */
+		r.head = shared_load(offsetof(nda_queue_shared, head));
+		r.seen = NDA_OK;
+		r.lost = false;
+		uint32_t n = self().consume(&r, r.head - r.tail);
+		if (n != 0) {
+			NDA_QUEUE_STORE(core_, q_, state.cq_ci, r.ci);
+			self().publish_ci(r.ci);
+			/* The usual post stays away however far head goes. */
+			core_.template store_release<uint32_t>(
+				shared(offsetof(nda_queue_shared, limit)), r.head);
+			core_.template store_release<uint32_t>(
+				shared(offsetof(nda_queue_shared, tail)), r.tail);
+		}
+		unlock_shared();
+		return n;
 	}
 
 	/* The rest of quiet() where not everything was there at once; @first as publish().
