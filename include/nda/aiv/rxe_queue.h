@@ -36,18 +36,14 @@ constexpr uint32_t max_depth = 32768;
 
 NDA_DEV constexpr uint8_t opcode_of(verb v)
 {
-	switch (v) {
-	case verb::read:
-		return format::op_read;
-	case verb::write_immediate:
-		return format::op_write_immediate;
-	case verb::fetch_add:
-		return format::op_fetch_add;
-	case verb::compare_swap:
-		return format::op_compare_swap;
-	default:
-		return format::op_write;
-	}
+	/* The digits of one number, as a table would be static data. */
+	constexpr uint32_t opcodes = format::op_write << 4 * int(verb::write) |
+		format::op_read << 4 * int(verb::read) |
+		format::op_write_immediate << 4 * int(verb::write_immediate) |
+		format::op_fetch_add << 4 * int(verb::fetch_add) |
+		format::op_compare_swap << 4 * int(verb::compare_swap);
+
+	return opcodes >> 4 * uint32_t(v) & 15;
 }
 
 /* The value that rings for @head. */
