@@ -129,6 +129,11 @@ struct nda_queue_rxe {
 	uint32_t sq_data_bytes; /* @12 SGEs or inline data that a WQE has room for */
 };
 
+struct nda_queue_in_die {
+	uint64_t cq_doorbell; /* @0 address of the CQ's doorbell register; 0: cq_record */
+	uint64_t cq_template; /* @8 what to ring it with, but for the index */
+};
+
 struct nda_queue {
 	/* Immutable, used by every operation. */
 	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
@@ -159,6 +164,7 @@ struct nda_queue {
 	/* Immutable, of the format. */
 	union {
 		struct nda_queue_rxe rxe; /* @192 */
+		struct nda_queue_in_die in_die;
 		uint8_t reserved[64];
 	};
 };

@@ -5,6 +5,7 @@
  * see it. freestanding.sh says what the object must not contain.
  */
 #include <nda/aiv/device.h>
+#include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/hw/udma.h>
 #include <nda/hw/xscale.h>
@@ -83,11 +84,13 @@ extern "C" int nda_kernel(uint64_t table, uint32_t pe, uint64_t a, uint64_t b, u
 	return status;
 }
 
-extern "C" int nda_kernel_rxe(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+/* Every call, for engines that have the most of them. */
+template <class Engine>
+static inline int whole_kernel(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
 	uint64_t n, const nda_region *remote, const nda_region *local,
 	const nda_piece *pieces, uint64_t *former)
 {
-	Device<BareCore, rxe::Engine> device;
+	Device<BareCore, Engine> device;
 	int status = device.open(BareCore(), table, 0);
 
 	status |= device.put_nbi(pe, a, b, n) | device.get_nbi(pe, a, b, n);
@@ -96,19 +99,58 @@ extern "C" int nda_kernel_rxe(uint64_t table, uint32_t pe, uint64_t a, uint64_t 
 	status |= device.put_inline_nbi(pe, a, b, n);
 	status |= device.put_pieces_nbi(pe, a, pieces, 2);
 	status |= device.get_pieces_nbi(pe, a, pieces, 2);
-	status |= device.fetch_add_nbi<uint64_t>(pe, a, 1, b);
-	status |= device.compare_swap_nbi<uint32_t>(pe, a, 1, 2, b);
-	status |= device.fetch_add<uint64_t>(pe, a, 1, former);
-	status |= device.compare_swap<uint64_t>(pe, a, 1, 2, former);
+	status |= device.template fetch_add_nbi<uint64_t>(pe, a, 1, b);
+	status |= device.template compare_swap_nbi<uint32_t>(pe, a, 1, 2, b);
+	status |= device.template fetch_add<uint64_t>(pe, a, 1, former);
+	status |= device.template compare_swap<uint64_t>(pe, a, 1, 2, former);
 	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
 	status |= device.signal_nbi(pe, a, n) | device.put_signal_nbi(pe, a, b, n, a, n);
 	status |= device.put_strided_nbi(pe, a, b, n, n, 4, 3) |
 		device.get_strided_nbi(pe, a, b, n, n, 4, 3) | device.quiet_queues(pe);
-	status |= device.wait_until<int32_t>(a, cmp::lt, -1) | device.barrier_all();
+	status |=
+		device.template wait_until<int32_t>(a, cmp::lt, -1) | device.barrier_all();
 	auto batch = device.batch(pe);
 	status |= batch.put_nbi(a, b, n) | batch.get_nbi(a, b, n);
 	status |= batch.put_submit(a, b, n) | batch.get_submit(a, b, n) | batch.submit();
 	return status;
+}
+
+extern "C" int nda_kernel_rxe(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+	uint64_t n, const nda_region *remote, const nda_region *local,
+	const nda_piece *pieces, uint64_t *former)
+{
+	return whole_kernel<rxe::Engine>(table, pe, a, b, n, remote, local, pieces, former);
+}
+
+extern "C" int nda_kernel_in_die(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+	uint64_t n, const nda_region *remote, const nda_region *local,
+	const nda_piece *pieces, uint64_t *former)
+{
+	return whole_kernel<in_die::Engine>(
+		table, pe, a, b, n, remote, local, pieces, former);
+}
+
+extern "C" int nda_host_side_in_die(nda_queue *q, uint32_t head, uint32_t tail)
+{
+	q->state = in_die::derive_state(*q, head, tail, tail);
+	return in_die::queue_usable(*q) + in_die::lend(&q->state) +
+		in_die::take_back(*q, &q->state);
+}
+
+extern "C" void nda_model_in_die(const uint64_t *in, uint64_t *out, uint32_t index)
+{
+	namespace d = nda::hw::in_die;
+	d::wqe w = d::decode(in);
+	d::cqe c = d::decode_cqe(in);
+
+	d::encode(w, out);
+	d::encode(c, out + d::wqe_words);
+	out[12] = d::encode(d::decode_doorbell(in[0])) ^
+		d::encode(d::decode_cq_doorbell(in[1]));
+	out[13] = static_cast<uint64_t>(d::check(in, index, 256));
+	out[14] = d::cq_record(index) + d::syndrome_of(d::status_of(c.status)) +
+		d::cqe_sub_status(index);
+	out[15] = static_cast<uint64_t>(d::cqe_look(index, index, 256));
 }
 
 extern "C" int nda_host_side_rxe(nda_queue *q, uint32_t head, uint32_t tail)

@@ -65,6 +65,8 @@ struct Runner {
 
 /* One for each engine that a file may name. */
 extern const Runner hns1825_runner;
+extern const Runner in_die_runner;
+extern const Runner in_die_verbs_runner;
 
 /* Collects what differs in a run. */
 class Differences {

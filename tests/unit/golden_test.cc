@@ -27,6 +27,8 @@ using nda::golden::Variant;
 
 const Runner *const runners[] = {
 	&nda::golden::hns1825_runner,
+	&nda::golden::in_die_runner,
+	&nda::golden::in_die_verbs_runner,
 };
 
 struct Totals {

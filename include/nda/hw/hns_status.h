@@ -50,26 +50,20 @@ NDA_DEV enum nda_status status_of(uint8_t s)
 	return s == syndrome_remote_aborted ? NDA_REMOTE_ABORTED : NDA_GENERAL_ERROR;
 }
 
-/* What a NIC says for @status, which a completion can have. */
+/* What a NIC says for @status, which a completion can have; digits again. */
 NDA_DEV uint8_t syndrome_of(enum nda_status status)
 {
+	constexpr uint32_t first_four = syndrome_local_length << 0 |
+		syndrome_local_qp << 4 | syndrome_local_protection << 8 |
+		syndrome_flushed << 12;
+
+	if (status >= NDA_LOCAL_LENGTH && status <= NDA_FLUSHED)
+		return static_cast<uint8_t>(
+			first_four >> ((status - NDA_LOCAL_LENGTH) * 4) & 15);
 	if (status >= NDA_BAD_RESPONSE && status <= NDA_RNR_RETRY_EXCEEDED)
 		return static_cast<uint8_t>(
 			status - NDA_BAD_RESPONSE + syndrome_bad_response);
-	switch (status) {
-	case NDA_LOCAL_LENGTH:
-		return syndrome_local_length;
-	case NDA_LOCAL_QP:
-		return syndrome_local_qp;
-	case NDA_LOCAL_PROTECTION:
-		return syndrome_local_protection;
-	case NDA_FLUSHED:
-		return syndrome_flushed;
-	case NDA_REMOTE_ABORTED:
-		return syndrome_remote_aborted;
-	default:
-		return syndrome_general;
-	}
+	return status == NDA_REMOTE_ABORTED ? syndrome_remote_aborted : syndrome_general;
 }
 
 } // namespace nda::hw::hns
