@@ -76,6 +76,17 @@ void SendQueue::fail_all()
 	}
 }
 
+uint32_t ReceiveQueue::posted() const
+{
+	return (load_acquire<uint32_t>(producer) - ci) & 0xffff;
+}
+
+uint32_t ReceiveQueue::take()
+{
+	store_release<uint32_t>(consumer, ci + 1);
+	return ci++;
+}
+
 // ---- Keys ------------------------------------------------------------------------------
 
 Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t size,
@@ -128,12 +139,14 @@ int Engine::serve(SendQueue &q)
 		work++;
 	}
 	look_at_path(q);
-	if (q.ci == q.pi)
+	if (q.ci == q.pi && !q.receive)
 		return work;
 
 	// See shared.h. One writer: the holder of the lock.
 	uint64_t pass = pass_.load(std::memory_order_relaxed);
 	pass_.store(pass + 1, std::memory_order_seq_cst);
+	if (q.receive)
+		work += receive(q);
 	uint64_t bytes = 0;
 	for (int n = 0; n < max_requests && bytes < chunk_bytes && q.ci != q.pi; n++) {
 		bool fetched = take_up(q);
@@ -365,26 +378,34 @@ bool Engine::report_ended(SendQueue &q)
 	return any;
 }
 
+// Room for an entry. False if it is full; true as well if it has overrun.
+bool Engine::make_room(SendQueue &q, CompletionQueue &cq)
+{
+	if (cq.overrun)
+		return true;
+	Breach b = q.format->read_consumer(cq);
+	if (b && !cq.breached) {
+		cq.breached = true; // to be told of once
+		breach(q, b);
+	}
+	if (cq.pi - cq.ci >= cq.depth) {
+		timed_ = true; // until the consumer index moves on
+		return false;
+	}
+	if (++cq.written == q.faults->cq_overrun_at) {
+		cq.overrun = true;
+		q.tell(IBV_EVENT_CQ_ERR);
+	}
+	return true;
+}
+
 // False if the completion queue is full.
 bool Engine::report(SendQueue &q, const Request &r)
 {
 	CompletionQueue &cq = *q.cq;
 	bool wanted = r.status != NDA_OK || r.work.signalled || q.signal_all;
-	if (wanted && !cq.overrun) {
-		Breach b = q.format->read_consumer(cq);
-		if (b && !cq.breached) {
-			cq.breached = true; // to be told of once
-			breach(q, b);
-		}
-		if (cq.pi - cq.ci >= cq.depth) {
-			timed_ = true; // until the consumer index moves on
-			return false;
-		}
-		if (++cq.written == q.faults->cq_overrun_at) {
-			cq.overrun = true;
-			q.tell(IBV_EVENT_CQ_ERR);
-		}
-	}
+	if (wanted && !make_room(q, cq))
+		return false;
 	if (wanted && cq.overrun) {
 		if (q.state != SendState::error)
 			q.tell(IBV_EVENT_QP_FATAL);
@@ -536,9 +557,10 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 		return end(NDA_REMOTE_ACCESS);
 	if (found == Resolved::not_mapped)
 		return unanswered(r, announced_ns);
-	// Nobody has receives.
-	if (w.has_immediate)
+	if (w.has_immediate && !target.receives.load(std::memory_order_relaxed))
 		return end(NDA_RNR_RETRY_EXCEEDED);
+	if (r.offered)
+		return deliver(q, r, target);
 
 	r.unanswered = 0;
 	if (is_atomic(w.op)) {
@@ -558,7 +580,83 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 	}
 	if (w.has_notify)
 		dma_move(notify, &w.notify_data, notify_bytes);
+	return w.has_immediate ? deliver(q, r, target) : Progress::done;
+}
+
+// After all of the payload: the peer's engine takes a receive.
+Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &target)
+{
+	SharedQp &own = Fabric::get().qp(q.qpn);
+	if (!r.offered) {
+		for (const Request &other : q.window) {
+			if (other.offered && !other.ended)
+				return Progress::wait;
+		}
+		r.offered = own.offered.load(std::memory_order_relaxed) + 1;
+		own.immediate.store(r.work.immediate, std::memory_order_relaxed);
+		own.bytes.store(r.work.length, std::memory_order_relaxed);
+		own.offered.store(r.offered, std::memory_order_release);
+	}
+	if (target.taken.load(std::memory_order_acquire) == r.offered)
+		return Progress::done;
+	if (target.refused.load(std::memory_order_relaxed) != r.offered)
+		return unanswered(r, q.give_up_ns);
+	uint64_t now = now_ns();
+	if (!r.refused)
+		r.refused = now;
+	uint64_t limit = q.rnr_retries * target.rnr_ns.load(std::memory_order_relaxed);
+	if (q.rnr_retries == SendQueue::forever || now - r.refused < limit)
+		return Progress::wait;
+	r.status = NDA_RNR_RETRY_EXCEEDED;
 	return Progress::done;
+}
+
+// Takes a receive for what the peer offers. True if it did.
+bool Engine::receive(SendQueue &q)
+{
+	SharedQp &own = Fabric::get().qp(q.qpn);
+	if (q.state == SendState::error || !q.peer ||
+		own.life.load(std::memory_order_relaxed) != QpLife::receiving ||
+		q.peer_qpn >= qp_count || q.peer->dead())
+		return false;
+	timed_ = true; // it comes without a doorbell
+	const SharedQp &from = q.peer->control().qps[q.peer_qpn];
+	uint64_t offered = from.offered.load(std::memory_order_acquire);
+	if (offered == own.taken.load(std::memory_order_relaxed) ||
+		from.life.load(std::memory_order_seq_cst) != QpLife::receiving ||
+		!points_back(from, q))
+		return false;
+	Received r = {};
+	r.qpn = q.qpn;
+	r.immediate = from.immediate.load(std::memory_order_acquire);
+	r.bytes = from.bytes.load(std::memory_order_acquire);
+	if (from.offered.load(std::memory_order_relaxed) != offered)
+		return false; // a later life of the peer's
+	uint32_t posted = q.receive->posted();
+	if (posted > q.receive->depth) {
+		breach(q,
+			{"receive record that names more than the ring has, or went back"});
+		return false;
+	}
+	if (posted == 0) {
+		own.refused.store(offered, std::memory_order_relaxed);
+		return false;
+	}
+	CompletionQueue &cq = *q.receive_cq;
+	if (!make_room(q, cq))
+		return false;
+	if (cq.overrun) {
+		q.tell(IBV_EVENT_QP_FATAL);
+		q.fail_all();
+		return false;
+	}
+	r.index = q.receive->take();
+	q.format->complete_receive(cq, r);
+	if (q.log)
+		q.log->received(q, r);
+	cq.pi++;
+	own.taken.store(offered, std::memory_order_release);
+	return true;
 }
 
 // ---- The thread ------------------------------------------------------------------------

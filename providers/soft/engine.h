@@ -36,6 +36,21 @@ struct CompletionQueue {
 	uint8_t *entry() const { return ring + uint64_t{pi & (depth - 1)} * stride; }
 };
 
+// The device's side of an RQ or SRQ. It has one layout on every NIC: entries of
+// receive_stride bytes, little-endian { u32 length, u32 key, u64 address }, and records of
+// the two indices as u32; the low 16 bits of the producer's are enough.
+constexpr uint32_t receive_stride = 16;
+struct ReceiveQueue {
+	uint32_t depth = 0;
+	const uint8_t *producer = nullptr;
+	uint8_t *consumer = nullptr;
+	uint32_t ci = 0; // free-running
+
+	uint32_t posted() const;
+	// The oldest that was posted; its index.
+	uint32_t take();
+};
+
 enum class SendState : uint8_t {
 	reset,   // does not listen
 	waiting, // INIT, RTR: may not be posted to
@@ -61,6 +76,8 @@ struct Request {
 	uint32_t part = 0;   // the next one
 	uint32_t stride = 1; // from a part to the one after it, odd
 	uint32_t parts_moved = 0;
+	uint64_t offered = 0; // its number, once the peer has to take a receive for it
+	uint64_t refused = 0; // since when; 0: it is not
 
 	void end(enum nda_status with, uint8_t vendor_code = 0)
 	{
@@ -104,9 +121,14 @@ struct SendQueue {
 	uint64_t gid[2] = {};
 	uint64_t peer_gid[2] = {};
 	uint8_t sgid_index = 0;
-	uint64_t give_up_ns = 0; // after so long without an answer; 0: never
+	uint64_t give_up_ns = 0;  // after so long without an answer; 0: never
+	uint32_t rnr_retries = 0; // times that a receive is waited for; forever: no end
+	static constexpr uint32_t forever = 7;
 	uint32_t mtu_bytes = 0;
 	bool told_of_peer = false; // that it is gone
+
+	ReceiveQueue *receive = nullptr; // its own or an SRQ
+	CompletionQueue *receive_cq = nullptr;
 
 	// What was fetched, in the order of posting. With more than one at a time, and
 	// parts of a packet, they overtake each other where the transport lets them.
@@ -162,8 +184,11 @@ private:
 	void inject(SendQueue &q, Request &r);
 	bool move_some(SendQueue &q, uint64_t &bytes);
 	Progress move(SendQueue &q, Request &r, uint64_t &bytes);
+	Progress deliver(SendQueue &q, Request &r, const SharedQp &target);
 	static Progress unanswered(Request &r, uint64_t give_up_ns);
+	bool receive(SendQueue &q);
 	bool report_ended(SendQueue &q);
+	bool make_room(SendQueue &q, CompletionQueue &cq);
 	bool report(SendQueue &q, const Request &r);
 	void stop_behind(SendQueue &q, const Request &failed);
 	void count(const SendQueue &q, uint32_t index, const Breach &breach);

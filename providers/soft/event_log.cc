@@ -168,6 +168,14 @@ void EventLog::completion(const SendQueue &q, const Completion &c)
 	write(line);
 }
 
+void EventLog::received(const SendQueue &q, const Received &r)
+{
+	Line line(*this, "receive", q.qpn, r.index);
+	line.add(", \"cqn\": %u, \"cq_index\": %u, \"length\": %u, \"immediate\": %u",
+		q.receive_cq->cqn, q.receive_cq->pi, r.bytes, r.immediate);
+	write(line);
+}
+
 void EventLog::breach(const SendQueue &q, uint32_t index, const Breach &b)
 {
 	Line line(*this, "breach", q.qpn, index);

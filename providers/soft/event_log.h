@@ -23,6 +23,7 @@ public:
 
 	void request(const SendQueue &q, uint32_t index, const Work &work);
 	void completion(const SendQueue &q, const Completion &c);
+	void received(const SendQueue &q, const Received &r);
 	void breach(const SendQueue &q, uint32_t index, const Breach &b);
 	// The first write that failed, a negative errno with the detail set; 0 if none did.
 	int result() const;

@@ -63,6 +63,8 @@ struct nda_soft_nic_attr {
  *             address, length, lkey), inline; where it has them reduce, immediate, notify
  *             (address, rkey, data)
  *   "cqe"     a completion was written: cqn, cq_index, status (enum nda_status), vendor
+ *   "receive" a message has consumed a receive, index being that one's: cqn, cq_index,
+ *             length, immediate
  *   "breach"  the driver broke a rule of the format: what
  */
 

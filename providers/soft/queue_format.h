@@ -126,6 +126,14 @@ struct Completion {
 	uint8_t vendor; // a breach's
 };
 
+// A receive that a message has consumed.
+struct Received {
+	uint32_t index; // of the receive queue's entry, free-running
+	uint32_t qpn;
+	uint32_t immediate;
+	uint32_t bytes; // of the message
+};
+
 // What makes a queue of the format.
 struct QueueLayout {
 	uint32_t send_stride; // bytes of a unit of the send ring
@@ -146,6 +154,7 @@ struct QueueLayout {
 	bool producer_record;
 	bool consumer_record;
 	bool atomics;
+	bool receives;        // complete_receive() is there
 	uint8_t doorbell_cos; // what the driver is told to put into its doorbells
 };
 
@@ -176,6 +185,8 @@ public:
 	virtual Breach read_consumer(CompletionQueue &cq) const = 0;
 	// Writes the entry at q.cq->pi, for which there is room.
 	virtual void complete(const SendQueue &q, const Completion &c) const = 0;
+	// The same for a receive, at cq.pi.
+	virtual void complete_receive(const CompletionQueue &, const Received &) const {}
 };
 
 // For read_consumer: the driver's index, of which its word carries the low bits.

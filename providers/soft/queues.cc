@@ -123,6 +123,43 @@ Register::~Register()
 		nic_->give_doorbell(slot_);
 }
 
+constexpr uint32_t max_receives = 32768; // of a ring: its index is told by 16 bits
+
+int ReceiveMemory::init(const ibv_extend_ops *ops, uint32_t entries, const char *what)
+{
+	depth_ = round_up_to_power(entries, 1);
+	int rc = ring_.alloc(ops, uint64_t{depth_} * receive_stride, 0, what);
+	return rc ? rc : records_.alloc(ops, 2 * record_bytes, 0, what);
+}
+
+int ReceiveMemory::resolve(const Npu &npu, ReceiveQueue &queue, const char *what) const
+{
+	uint8_t *records = npu.host(records_.value(), records_.size);
+	if (!npu.contains(ring_.value(), ring_.size) ||
+		!npu.contains(records_.value(), records_.size) || !records)
+		return fail(-EINVAL, "%s: the callbacks gave memory of more than one NPU",
+			what);
+	queue.depth = depth_;
+	queue.producer = records;
+	queue.consumer = records + record_bytes;
+	return 0;
+}
+
+void ReceiveMemory::describe(queue_info &info) const
+{
+	info.qbuf.base = ring_.value();
+	info.qbuf.entry_cnt = depth_;
+	info.qbuf.entry_size = receive_stride;
+	info.dbr_pi_va = {records_.value(), record_bytes};
+	info.dbr_ci_va = {records_.value() + record_bytes, record_bytes};
+}
+
+void ReceiveMemory::reset() const
+{
+	ring_.fill(0);
+	records_.fill(0);
+}
+
 // ---- CQ --------------------------------------------------------------------------------
 
 int Cq::create(ibv_context *context, ibv_cq_init_attr_extend &attr, ibv_cq_extend *&cq)
@@ -224,6 +261,77 @@ int Cq::destroy(ibv_cq_extend *extend)
 	return 0;
 }
 
+// ---- SRQ -------------------------------------------------------------------------------
+
+int Srq::create(ibv_context *context, ibv_srq_init_attr_extend &attr, ibv_srq_extend *&srq)
+{
+	Nic *nic = Nic::find(context);
+	if (!nic)
+		return -EINVAL;
+	int rc = check_ops(attr.ops, raw(attr.type), "SRQ");
+	if (rc)
+		return rc;
+	if (!attr.pd || attr.pd->context != context)
+		return fail(-EINVAL, "SRQ: the protection domain is not of this NIC");
+	if (attr.srq_cap_flag || attr.comp_mask || attr.attr.attr.srq_limit)
+		return fail(-EOPNOTSUPP,
+			"SRQ: flags 0x%x, comp_mask 0x%x, srq_limit %u are not supported",
+			attr.srq_cap_flag, attr.comp_mask, attr.attr.attr.srq_limit);
+	if (attr.attr.attr.max_wr == 0 || attr.attr.attr.max_wr > max_receives ||
+		attr.attr.attr.max_sge > 1)
+		return fail(-EINVAL, "SRQ: %u receives of %u entries, not 1 to %u of 1",
+			attr.attr.attr.max_wr, attr.attr.attr.max_sge, max_receives);
+	auto fresh = std::make_unique<Srq>();
+	rc = fresh->init(*nic, attr);
+	if (rc)
+		return rc;
+	srq = &fresh.release()->extend_;
+	return 0;
+}
+
+int Srq::init(Nic &nic, ibv_srq_init_attr_extend &attr)
+{
+	nic_.take(nic);
+	int rc = memory_.init(attr.ops, attr.attr.attr.max_wr, "SRQ");
+	if (rc)
+		return rc;
+	npu_.npu = Npu::acquire(memory_.address());
+	if (!npu_.npu)
+		return -EINVAL;
+	rc = memory_.resolve(*npu_.npu, queue_, "SRQ");
+	if (rc)
+		return rc;
+	attr.attr.attr.max_wr = memory_.depth();
+	attr.attr.attr.max_sge = 1;
+	pd_ = static_cast<Pd *>(attr.pd);
+	pd_->users.fetch_add(1);
+	verbs_.owner = this;
+	extend_.owner = this;
+	verbs_.context = nic.context();
+	verbs_.srq_context = attr.attr.srq_context;
+	verbs_.pd = attr.pd;
+	pthread_mutex_init(&verbs_.mutex, nullptr);
+	pthread_cond_init(&verbs_.cond, nullptr);
+	extend_.srq = &verbs_;
+	memory_.describe(extend_.srq_info);
+	return 0;
+}
+
+Srq::~Srq()
+{
+	if (pd_)
+		pd_->users.fetch_sub(1);
+}
+
+int Srq::destroy(ibv_srq_extend *extend)
+{
+	Srq *srq = &Owned<ibv_srq_extend, Srq>::of(extend);
+	if (srq->users_.load())
+		return fail(-EBUSY, "SRQ: QPs use it");
+	delete srq;
+	return 0;
+}
+
 // ---- QP: making and ending -------------------------------------------------------------
 
 int Qp::create(ibv_context *context, ibv_qp_init_attr_extend &attr, ibv_qp_extend *&qp)
@@ -275,8 +383,8 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	if (raw(attr.attr.qp_type) != IBV_QPT_RC)
 		return fail(-EOPNOTSUPP, "QP: type %d is not supported, RC is",
 			raw(attr.attr.qp_type));
-	if (attr.attr.srq)
-		return fail(-EOPNOTSUPP, "QP: a shared receive queue is not supported");
+	if (attr.attr.srq && attr.attr.srq->context != context)
+		return fail(-EINVAL, "QP: the shared receive queue is not of this NIC");
 	if (!attr.pd || attr.pd->context != context)
 		return fail(-EINVAL, "QP: the protection domain is not of this NIC");
 	if (!attr.attr.send_cq || attr.attr.send_cq->context != context ||
@@ -294,16 +402,19 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	recv_cq_ = &Owned<ibv_cq, Cq>::of(attr.attr.recv_cq);
 	if (recv_cq_ != send_cq_)
 		recv_cq_->users_.fetch_add(1);
+	if (attr.attr.srq) {
+		srq_ = &Owned<ibv_srq, Srq>::of(attr.attr.srq);
+		srq_->users_.fetch_add(1);
+	}
 	rc = init_queue(attr);
 	if (rc)
 		return rc;
 
-	// Nothing is received by verbs either: the NPU's transfers have no receive side.
 	const QueueLayout &layout = nic->format().layout();
 	cap.max_send_wr = queue_.depth / layout.units_per_request;
-	cap.max_recv_wr = 0;
+	cap.max_recv_wr = receive_memory_.depth(); // 0 where there is no queue
 	cap.max_send_sge = layout.max_pieces;
-	cap.max_recv_sge = 0;
+	cap.max_recv_sge = receive_memory_.depth() ? 1 : 0;
 	cap.max_inline_data = layout.max_inline;
 	init_ = attr.attr;
 	verbs_.owner = this;
@@ -313,6 +424,7 @@ int Qp::init(ibv_context *context, ibv_qp_init_attr_extend &attr)
 	verbs_.pd = attr.pd;
 	verbs_.send_cq = attr.attr.send_cq;
 	verbs_.recv_cq = attr.attr.recv_cq;
+	verbs_.srq = attr.attr.srq;
 	verbs_.qp_num = queue_.qpn;
 	verbs_.handle = queue_.qpn;
 	verbs_.state = IBV_QPS_RESET;
@@ -354,6 +466,9 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 		send_cq_->npu_.npu != npu_.npu)
 		return fail(
 			-EINVAL, "QP: its queues are in the memory of more than one NPU");
+	rc = init_receive(attr);
+	if (rc)
+		return rc;
 	rc = doorbell_.map(*nic_, attr.ops, raw(attr.type), *npu_.npu, "QP");
 	if (rc)
 		return rc;
@@ -381,14 +496,51 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 			event.element.qp = &qp->verbs_;
 		qp->nic_->report(event);
 	};
-	q.window_size = std::max(q.faults->reorder, 1u);
-	q.window.reserve(q.window_size);
 	q.random = q.faults->seed;
+	apply_window();
 	Engine::Hold hold(npu_->engine());
 	q.format->silence(q);
 	npu_->engine().attach(q);
 	attached_ = true;
 	return 0;
+}
+
+// Where the format has receive queues, or one is shared.
+int Qp::init_receive(ibv_qp_init_attr_extend &attr)
+{
+	SendQueue &q = queue_;
+	if (srq_) {
+		if (srq_->npu_.npu != npu_.npu)
+			return fail(-EINVAL,
+				"QP: its SRQ is in the memory of another NPU than its "
+				"queues");
+		q.receive = &srq_->queue_;
+	} else if (nic_->format().layout().receives && attr.attr.cap.max_recv_wr) {
+		int rc = receive_memory_.init(
+			attr.ops, attr.attr.cap.max_recv_wr, "QP receive queue");
+		if (rc == 0)
+			rc = receive_memory_.resolve(
+				*npu_.npu, receive_, "QP receive queue");
+		if (rc)
+			return rc;
+		receive_memory_.describe(extend_.rq_info);
+		q.receive = &receive_;
+	}
+	if (!nic_->format().layout().receives)
+		q.receive = nullptr; // no request ever consumes one
+	if (q.receive && recv_cq_->npu_.npu != npu_.npu)
+		return fail(-EINVAL,
+			"QP: its receive CQ is in the memory of another NPU than its "
+			"queues");
+	q.receive_cq = &recv_cq_->queue_;
+	return 0;
+}
+
+// While held, or before the engine knows the queue.
+void Qp::apply_window()
+{
+	queue_.window_size = std::max<size_t>(queue_.faults->reorder, extended_.window());
+	queue_.window.reserve(queue_.window_size);
 }
 
 // Undoes as much as was done.
@@ -400,6 +552,8 @@ Qp::~Qp()
 	}
 	if (queue_.qpn)
 		Fabric::get().remove_qp(queue_.qpn);
+	if (srq_)
+		srq_->users_.fetch_sub(1);
 	if (recv_cq_ && recv_cq_ != send_cq_)
 		recv_cq_->users_.fetch_sub(1);
 	if (send_cq_)
@@ -438,6 +592,22 @@ int Qp::close_to_peers(QpLife life)
 	return Fabric::get().quiesce();
 }
 
+namespace {
+
+// The RNR timer's codes: 0.01 ms times 1, 2, 3, 4, 6, 8, 12, ...; code 0 is the longest.
+uint64_t rnr_ns(uint8_t code)
+{
+	constexpr uint64_t unit = 10 * 1000;
+	if (code == 0)
+		return 65536 * unit;
+	if (code == 1)
+		return unit;
+	return code % 2 ? (uint64_t{3} << ((code - 3) / 2)) * unit
+			: (uint64_t{1} << (code / 2)) * unit;
+}
+
+} // namespace
+
 // While the entry is closed: nobody reads the rest of it.
 void Qp::open_to_peer()
 {
@@ -450,6 +620,13 @@ void Qp::open_to_peer()
 	entry.pd.store(queue_.pd, std::memory_order_relaxed);
 	entry.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
 	entry.reads.store(attr_.max_dest_rd_atomic, std::memory_order_relaxed);
+	entry.receives.store(queue_.receive != nullptr, std::memory_order_relaxed);
+	entry.rnr_ns.store(rnr_ns(attr_.min_rnr_timer), std::memory_order_relaxed);
+	// What the peer offered to an earlier QP of this number is not for this one.
+	uint64_t offered = 0;
+	if (queue_.peer_qpn < qp_count)
+		offered = queue_.peer->control().qps[queue_.peer_qpn].offered.load();
+	entry.taken.store(offered, std::memory_order_relaxed);
 	entry.life.store(QpLife::receiving, std::memory_order_seq_cst);
 }
 
@@ -561,6 +738,9 @@ int Qp::check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to)
 		return fail(-EINVAL,
 			"QP %u: destination QP 0x%x has more than the format's %u bits",
 			qpn, attr.dest_qp_num, qpn_bits);
+	if ((mask & IBV_QP_MIN_RNR_TIMER) && attr.min_rnr_timer > 31)
+		return fail(-EINVAL, "QP %u: RNR timer %u is more than 31", qpn,
+			attr.min_rnr_timer);
 	if ((mask & IBV_QP_TIMEOUT) && attr.timeout > 31)
 		return fail(
 			-EINVAL, "QP %u: timeout %u is more than 31", qpn, attr.timeout);
@@ -652,6 +832,7 @@ int Qp::modify(const ibv_qp_attr &attr, int mask)
 		queue_.give_up_ns = attr_.timeout ? (attr_.retry_cnt + uint64_t{1}) *
 				(uint64_t{4096} << attr_.timeout)
 						  : 0;
+		queue_.rnr_retries = attr_.rnr_retry;
 		queue_.state = SendState::ready;
 	}
 	verbs_.state = to;
@@ -678,9 +859,15 @@ int Qp::to_reset()
 	// The engine leaves the queue alone now, but for a doorbell.
 	ring_.fill(nic_->format().layout().send_fill);
 	record_.fill(0);
+	receive_memory_.reset();
 	send_cq_->reset();
+	if (recv_cq_ != send_cq_ && queue_.receive)
+		recv_cq_->reset();
 	attr_ = {};
+	extended_ = {};
 	Engine::Hold hold(npu_->engine());
+	receive_.ci = 0;
+	apply_window();
 	queue_.reset();
 	nic_->format().silence(queue_);
 	return 0;
@@ -735,6 +922,57 @@ int Qp::query(ibv_qp_attr &attr, int, ibv_qp_init_attr &init)
 	attr.cap = init_.cap;
 	init = init_;
 	return 0;
+}
+
+// ---- QP: what ibv_extend adds ----------------------------------------------------------
+
+bool Qp::before_rtr()
+{
+	ibv_qp_state now = state();
+	return now == IBV_QPS_RESET || now == IBV_QPS_INIT;
+}
+
+int Qp::modify_extended(const ibv_qp_attr_extend &attr, int mask)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	int rc = extended_.set(queue_.qpn, attr, mask, before_rtr());
+	if (rc)
+		return rc;
+	Engine::Hold hold(npu_->engine());
+	apply_window();
+	return 0;
+}
+
+int Qp::query_extended(ibv_qp_attr_extend &attr, int mask)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	extended_.get(attr, mask);
+	return 0;
+}
+
+int Qp::offer_feature(uint32_t sl, uint32_t tc, ibv_hyroce_feature &feature)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	if (sl > 7 || tc > 255)
+		return fail(-EINVAL,
+			"QP %u: service level %u is more than 7, or traffic class %u more "
+			"than 255",
+			queue_.qpn, sl, tc);
+	if (!before_rtr())
+		return fail(-EINVAL, "QP %u: is in %s, the feature is fixed", queue_.qpn,
+			state_name(state()));
+	extended_.offer(feature);
+	return 0;
+}
+
+int Qp::negotiate_feature(
+	const ibv_hyroce_feature &peers, ibv_hyroce_feature &chosen, uint32_t &more)
+{
+	std::lock_guard<std::mutex> lock(mutex_);
+	if (!before_rtr())
+		return fail(-EINVAL, "QP %u: is in %s, the feature is fixed", queue_.qpn,
+			state_name(state()));
+	return extended_.negotiate(queue_.qpn, peers, chosen, more);
 }
 
 int Qp::seek(uint32_t sq_index, uint32_t cq_index)

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// QPs and CQs as the extension driver makes them: queues in NPU memory, reached only
+// QPs, CQs and SRQs as the extension driver makes them: queues in NPU memory, reached only
 // through the caller's callbacks, and the device's side of them, registered with the engine
 // of the NPU whose memory it is.
 #ifndef NDA_SOFT_QUEUES_H
 #define NDA_SOFT_QUEUES_H
 
 #include "providers/soft/engine.h"
+#include "providers/soft/extended.h"
 #include "providers/soft/nic.h"
 
 #include <atomic>
@@ -91,6 +92,22 @@ private:
 	uint8_t *host_ = nullptr;
 };
 
+// The ring and records of an RQ or SRQ.
+class ReceiveMemory {
+public:
+	int init(const ibv_extend_ops *ops, uint32_t entries, const char *what);
+	int resolve(const Npu &npu, ReceiveQueue &queue, const char *what) const;
+	void describe(queue_info &info) const;
+	void reset() const;
+	uint64_t address() const { return ring_.value(); }
+	uint32_t depth() const { return depth_; }
+
+private:
+	uint32_t depth_ = 0;
+	QueueMemory ring_;
+	QueueMemory records_;
+};
+
 // What a C object of the verbs API belongs to.
 template <class Verbs, class Owner>
 struct Owned : Verbs {
@@ -121,6 +138,27 @@ private:
 	std::atomic<uint32_t> users_{0}; // QPs
 };
 
+class Srq {
+public:
+	static int create(
+		ibv_context *context, ibv_srq_init_attr_extend &attr, ibv_srq_extend *&srq);
+	static int destroy(ibv_srq_extend *srq);
+	~Srq();
+
+private:
+	friend class Qp;
+	int init(Nic &nic, ibv_srq_init_attr_extend &attr);
+
+	Owned<ibv_srq_extend, Srq> extend_ = {};
+	Owned<ibv_srq, Srq> verbs_ = {};
+	ReceiveQueue queue_;
+	NicUse nic_;
+	NpuUse npu_;
+	ReceiveMemory memory_;
+	Pd *pd_ = nullptr;
+	std::atomic<uint32_t> users_{0}; // QPs
+};
+
 class Qp {
 public:
 	static int create(
@@ -132,10 +170,19 @@ public:
 	int modify(const ibv_qp_attr &attr, int mask);
 	int query(ibv_qp_attr &attr, int mask, ibv_qp_init_attr &init);
 	int seek(uint32_t sq_index, uint32_t cq_index);
+	int modify_extended(const ibv_qp_attr_extend &attr, int mask);
+	int query_extended(ibv_qp_attr_extend &attr, int mask);
+	int offer_feature(uint32_t sl, uint32_t tc, ibv_hyroce_feature &feature);
+	int negotiate_feature(const ibv_hyroce_feature &peers, ibv_hyroce_feature &chosen,
+		uint32_t &more);
+	const ibv_context *context() const { return verbs_.context; }
 
 private:
 	int init(ibv_context *context, ibv_qp_init_attr_extend &attr);
 	int init_queue(ibv_qp_init_attr_extend &attr);
+	int init_receive(ibv_qp_init_attr_extend &attr);
+	bool before_rtr();
+	void apply_window();
 	int check_attributes(const ibv_qp_attr &attr, int mask, ibv_qp_state to);
 	ibv_qp_state state();
 	int to_reset();
@@ -152,14 +199,18 @@ private:
 	QueueMemory ring_;
 	QueueMemory record_; // where the format has one
 	Register doorbell_;
+	ReceiveMemory receive_memory_; // of a queue of its own
+	ReceiveQueue receive_;
 	bool attached_ = false;
 	Pd *pd_ = nullptr;
 	Cq *send_cq_ = nullptr;
 	Cq *recv_cq_ = nullptr;
+	Srq *srq_ = nullptr;
 
 	std::mutex mutex_; // one modify at a time
 	ibv_qp_attr attr_ = {};
 	ibv_qp_init_attr init_ = {};
+	ExtendedAttributes extended_;
 };
 
 } // namespace nda::soft

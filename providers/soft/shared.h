@@ -61,17 +61,27 @@ struct SharedQp {
 	std::atomic<uint64_t> peer_gid[2];
 	std::atomic<uint32_t> pd;
 	std::atomic<uint32_t> access;
-	std::atomic<uint32_t> reads; // READs it answers at a time; 0: none
-	uint32_t reserved;
-	uint64_t reserved1;
+	std::atomic<uint32_t> reads;    // READs it answers at a time; 0: none
+	std::atomic<uint32_t> receives; // whether it has a receive queue
+	std::atomic<uint64_t> rnr_ns;   // how long a peer waits for a receive to come
+
+	// Messages that need a receive go from word to word, as no process writes to
+	// another's: one at a time is offered here, and taken by the peer's engine, which
+	// says so in its own entry. Numbers go on through all lives of the entry.
+	alignas(64) std::atomic<uint64_t> offered; // the number of this QP's last one
+	std::atomic<uint32_t> immediate;
+	std::atomic<uint32_t> bytes;
+	std::atomic<uint64_t> taken;   // the number of the peer's last one
+	std::atomic<uint64_t> refused; // of that for which there was no receive
+	uint64_t reserved[4];
 };
-static_assert(sizeof(SharedQp) == 64);
+static_assert(sizeof(SharedQp) == 128);
 
 struct alignas(64) SharedEngine {
 	std::atomic<uint64_t> pass; // odd while the engine relies on entries
 };
 
-constexpr uint64_t control_magic = 0x6c74632d61646e01; // "\1nda-ctl"
+constexpr uint64_t control_magic = 0x6c74632d61646e02; // "\2nda-ctl"
 
 struct ControlSegment {
 	uint64_t magic;

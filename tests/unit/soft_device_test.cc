@@ -130,18 +130,268 @@ TEST(Device, IsCapableOfNda)
 	ASSERT_EQ(ibv_query_device_extend(nic.extend(), &attr), 0);
 	EXPECT_EQ(attr.ext_cap,
 		static_cast<uint32_t>(IBV_EXTEND_DEV_NDA) | IBV_EXTEND_DEV_NDR);
-	EXPECT_EQ(nic.extend()->ops->version, IBV_EXTEND_DRIVER_VERSION_V1);
+	EXPECT_EQ(nic.extend()->ops->version, IBV_EXTEND_DRIVER_VERSION_V3);
 }
 
-TEST(Device, SharedReceiveQueuesAndExtendedAttributesAreNotSupported)
+TEST(Device, SharedReceiveQueueLiesInNpuMemory)
 {
+	TestNpu npu(manual());
 	TestNic nic;
-	ibv_srq_init_attr_extend srq = {};
-	EXPECT_EQ(ibv_create_srq_extend(nic.extend(), &srq), nullptr);
+	ibv_srq_init_attr_extend attr = {};
+	attr.pd = nic.pd();
+	attr.attr.attr.max_wr = 100;
+	attr.attr.attr.max_sge = 1;
+	attr.ops = npu.ops();
+	ibv_srq_extend *srq = ibv_create_srq_extend(nic.extend(), &attr);
+	ASSERT_TRUE(srq) << detail();
+	EXPECT_EQ(srq->srq_info.qbuf.entry_cnt, 128u);
+	EXPECT_EQ(srq->srq_info.qbuf.entry_size, 16u);
+	EXPECT_EQ(attr.attr.attr.max_wr, 128u);
+	for (uint64_t at : {srq->srq_info.qbuf.base, srq->srq_info.dbr_pi_va.iov_base,
+		     srq->srq_info.dbr_ci_va.iov_base})
+		EXPECT_EQ(api().npu_contains(npu.get(), at, 64), 1);
+	EXPECT_NE(srq->srq_info.dbr_pi_va.iov_base, srq->srq_info.dbr_ci_va.iov_base);
+	EXPECT_EQ(npu.read(srq->srq_info.qbuf.base, 128 * 16),
+		std::vector<uint8_t>(128 * 16));
+	EXPECT_EQ(srq->srq->pd, nic.pd());
+	EXPECT_EQ(srq->srq->context, nic.context());
+	EXPECT_EQ(api().dealloc_pd(nic.pd()), -EBUSY);
+	EXPECT_EQ(npu.close(), -EBUSY);
+	EXPECT_EQ(ibv_destroy_srq_extend(nic.extend(), srq), 0);
+
+	auto refused = [&](auto change, int want) {
+		ibv_srq_init_attr_extend bad = attr;
+		change(bad);
+		errno = 0;
+		EXPECT_EQ(ibv_create_srq_extend(nic.extend(), &bad), nullptr);
+		EXPECT_EQ(errno, want) << detail();
+	};
+	using Attr = ibv_srq_init_attr_extend;
+	TestNic other;
+	refused([](Attr &x) { x.attr.attr.max_wr = 0; }, EINVAL);
+	refused([](Attr &x) { x.attr.attr.max_wr = 32769; }, EINVAL);
+	refused([](Attr &x) { x.attr.attr.max_sge = 2; }, EINVAL);
+	refused([](Attr &x) { x.attr.attr.srq_limit = 1; }, EOPNOTSUPP);
+	refused([](Attr &x) { x.srq_cap_flag = 1; }, EOPNOTSUPP);
+	refused([](Attr &x) { x.comp_mask = 1; }, EOPNOTSUPP);
+	refused([](Attr &x) { x.pd = nullptr; }, EINVAL);
+	refused([&](Attr &x) { x.pd = other.pd(); }, EINVAL);
+	refused([](Attr &x) { x.ops = nullptr; }, EINVAL);
+	refused([](Attr &x) { set_raw(x.type, 9); }, EINVAL);
+}
+
+TEST(Device, SharedReceiveQueueIsBusyWhileAQpUsesIt)
+{
+	TestNpu npu(manual());
+	TestNic nic, other;
+	TestQueue queue(npu, nic);
+	ibv_srq_init_attr_extend attr = {};
+	attr.pd = nic.pd();
+	attr.attr.attr.max_wr = 1;
+	attr.ops = npu.ops();
+	ibv_srq_extend *srq = ibv_create_srq_extend(nic.extend(), &attr);
+	ASSERT_TRUE(srq) << detail();
+	ibv_qp_init_attr_extend qp_attr = {};
+	qp_attr.pd = nic.pd();
+	qp_attr.attr.send_cq = qp_attr.attr.recv_cq = queue.cq()->cq;
+	qp_attr.attr.srq = srq->srq;
+	qp_attr.attr.qp_type = IBV_QPT_RC;
+	qp_attr.attr.cap.max_send_wr = 4;
+	qp_attr.ops = npu.ops();
+	ibv_qp_extend *qp = ibv_create_qp_extend(nic.extend(), &qp_attr);
+	ASSERT_TRUE(qp) << detail();
+	EXPECT_EQ(qp->qp->srq, srq->srq);
+	EXPECT_EQ(qp_attr.attr.cap.max_recv_wr, 0u);
+	EXPECT_EQ(ibv_destroy_srq_extend(nic.extend(), srq), -EBUSY);
+	EXPECT_EQ(ibv_destroy_qp_extend(nic.extend(), qp), 0);
+	EXPECT_EQ(ibv_destroy_srq_extend(nic.extend(), srq), 0);
+}
+
+// ---- Extended attributes ---------------------------------------------------------------
+
+class Extended : public testing::Test {
+protected:
+	int set(const ibv_qp_attr_extend &values, int mask)
+	{
+		ibv_qp_attr_extend attr = values;
+		attr.qp = q.qp();
+		return ibv_modify_qp_extend(nic.extend(), &attr, mask);
+	}
+	ibv_qp_attr_extend get(int mask)
+	{
+		ibv_qp_attr_extend attr = {};
+		attr.qp = q.qp();
+		EXPECT_EQ(ibv_query_qp_extend(nic.extend(), &attr, mask), 0) << detail();
+		return attr;
+	}
+	void refused(int mask, const char *name, void (*change)(ibv_qp_attr_extend &))
+	{
+		ibv_qp_attr_extend before = get(all);
+		ibv_qp_attr_extend bad = before;
+		change(bad);
+		EXPECT_EQ(set(bad, mask), -EINVAL) << name;
+		EXPECT_NE(detail().find(name), std::string::npos) << detail();
+		ibv_qp_attr_extend after = get(all);
+		EXPECT_EQ(memcmp(&before, &after, sizeof(before)), 0) << name;
+	}
+	static constexpr int all = IBV_QP_ATTR_EXTEND_MAX - 1;
+
+	TestNpu npu{manual()};
+	TestNic nic;
+	TestQueue q{npu, nic};
+};
+
+TEST_F(Extended, EveryAttributeIsKeptByItself)
+{
+	ibv_qp_attr_extend want = {};
+	want.udp_src_port = 0xc123;
+	want.feature.type = IBV_HYPER_FEAT_VEROCE;
+	want.feature.version = IBV_HYPER_FEAT_V2;
+	want.feature.sack_enable = 1;
+	want.lb_mode = IBV_LB_MODE_AR;
+	want.mpath = {7, 6, 5, 1, {}};
+	want.ar.port_rr_enable = 1;
+	want.sack.srp_range = 11;
+	want.sack.oor_range = 12;
+	want.lag_port = 1;
+	ibv_qp_attr_extend have = {};
+	have.qp = q.qp();
+	for (int bit = 1; bit < IBV_QP_ATTR_EXTEND_MAX; bit <<= 1) {
+		ASSERT_EQ(set(want, bit), 0) << detail();
+		ibv_qp_attr_extend now = get(all);
+		EXPECT_NE(memcmp(&now, &have, sizeof(now)), 0) << "bit " << bit;
+		have = now;
+		ibv_qp_attr_extend others = get(all & ~bit), one = get(bit);
+		EXPECT_NE(memcmp(&others, &have, sizeof(have)), 0) << "bit " << bit;
+		EXPECT_NE(memcmp(&one, &others, sizeof(one)), 0) << "bit " << bit;
+	}
+	EXPECT_EQ(have.udp_src_port, 0xc123u);
+	EXPECT_EQ(have.feature.type, IBV_HYPER_FEAT_VEROCE);
+	EXPECT_EQ(have.feature.version, IBV_HYPER_FEAT_V2);
+	EXPECT_EQ(have.feature.sack_enable, 1);
+	EXPECT_EQ(have.lb_mode, IBV_LB_MODE_AR);
+	EXPECT_EQ(have.mpath.flowlet_pkg_num, 7u);
+	EXPECT_EQ(have.mpath.path_num, 6u);
+	EXPECT_EQ(have.mpath.interval, 5u);
+	EXPECT_EQ(have.mpath.path_rr_enable, 1u);
+	EXPECT_EQ(have.ar.port_rr_enable, 1u);
+	EXPECT_EQ(have.sack.srp_range, 11u);
+	EXPECT_EQ(have.sack.oor_range, 12u);
+	EXPECT_EQ(have.lag_port, 1u);
+	// A reset QP has forgotten them.
+	ASSERT_EQ(q.to(IBV_QPS_RESET), 0);
+	ibv_qp_attr_extend fresh = {};
+	fresh.qp = q.qp();
+	ibv_qp_attr_extend now = get(all);
+	EXPECT_EQ(memcmp(&now, &fresh, sizeof(now)), 0);
+}
+
+TEST_F(Extended, BadValuesAreRefusedByName)
+{
+	using Attr = ibv_qp_attr_extend;
+	refused(IBV_QP_ATTR_EXTEND_UDP_SRC_PORT, "UDP_SRC_PORT",
+		[](Attr &a) { a.udp_src_port = 65536; });
+	refused(IBV_QP_ATTR_EXTEND_HYROCE_FEATURE, "HYROCE_FEATURE",
+		[](Attr &a) { a.feature.type = 3; });
+	refused(IBV_QP_ATTR_EXTEND_HYROCE_FEATURE, "HYROCE_FEATURE",
+		[](Attr &a) { a.feature.type = IBV_HYPER_FEAT_HYPER_ROCE; });
+	refused(IBV_QP_ATTR_EXTEND_HYROCE_FEATURE, "HYROCE_FEATURE",
+		[](Attr &a) { a.feature.version = 1; });
+	refused(IBV_QP_ATTR_EXTEND_HYROCE_FEATURE, "HYROCE_FEATURE",
+		[](Attr &a) { a.feature.sack_enable = 1; });
+	refused(IBV_QP_ATTR_EXTEND_LB_MODE, "LB_MODE",
+		[](Attr &a) { set_raw(a.lb_mode, 3); });
+	refused(IBV_QP_ATTR_EXTEND_MPATH_CONFIG, "MPATH_CONFIG",
+		[](Attr &a) { a.mpath.path_num = 65; });
+	refused(IBV_QP_ATTR_EXTEND_MPATH_CONFIG, "MPATH_CONFIG",
+		[](Attr &a) { a.mpath.path_rr_enable = 2; });
+	refused(IBV_QP_ATTR_EXTEND_AR_CONFIG, "AR_CONFIG",
+		[](Attr &a) { a.ar.port_rr_enable = 2; });
+	refused(IBV_QP_ATTR_EXTEND_LAG_PORT, "LAG_PORT", [](Attr &a) { a.lag_port = 2; });
+	// One that is bad among good ones: none is set.
+	refused(all, "LAG_PORT", [](Attr &a) {
+		a.udp_src_port = 5;
+		a.lag_port = 2;
+	});
+}
+
+TEST_F(Extended, QpOfAnotherNicIsRefused)
+{
+	TestNic other;
 	ibv_qp_attr_extend attr = {};
+	attr.qp = q.qp();
+	EXPECT_EQ(ibv_modify_qp_extend(other.extend(), &attr, all), -EINVAL);
+	EXPECT_EQ(ibv_query_qp_extend(other.extend(), &attr, all), -EINVAL);
+	attr.qp = nullptr;
+	EXPECT_EQ(ibv_modify_qp_extend(nic.extend(), &attr, all), -EINVAL);
+}
+
+TEST_F(Extended, FeatureIsAgreedOnBeforeReadyToReceive)
+{
+	TestQueue peer(npu, nic);
+	ibv_hyroce_feature ours = {}, theirs = {}, chosen = {};
+	uint32_t more = 9;
+	ASSERT_EQ(
+		ibv_query_qp_supported_hyroce_feature(nic.extend(), q.qp(), 4, 132, &ours),
+		0);
+	EXPECT_EQ(ours.type, IBV_HYPER_FEAT_HYPER_ROCE);
+	EXPECT_EQ(ours.version, IBV_HYPER_FEAT_V3);
+	EXPECT_EQ(ours.sack_enable, 1);
+
+	// Equals need one exchange.
+	ASSERT_EQ(
+		ibv_nego_qp_hyroce_feature(nic.extend(), q.qp(), &ours, &chosen, &more), 0);
+	EXPECT_EQ(memcmp(&chosen, &ours, sizeof(ours)), 0);
+	EXPECT_EQ(more, 0u);
+
+	// An older peer: both choose the same, and then hear it from each other.
+	theirs = ours;
+	theirs.version = IBV_HYPER_FEAT_V1;
+	theirs.sack_enable = 0;
+	ASSERT_EQ(ibv_nego_qp_hyroce_feature(nic.extend(), q.qp(), &theirs, &chosen, &more),
+		0);
+	EXPECT_EQ(memcmp(&chosen, &theirs, sizeof(chosen)), 0);
+	EXPECT_NE(more, 0u);
+	ASSERT_EQ(ibv_nego_qp_hyroce_feature(nic.extend(), q.qp(), &theirs, &chosen, &more),
+		0);
+	EXPECT_EQ(memcmp(&chosen, &theirs, sizeof(chosen)), 0);
+	EXPECT_EQ(more, 0u);
+	ibv_qp_attr_extend attr = {};
+	attr.feature = chosen;
+	EXPECT_EQ(set(attr, IBV_QP_ATTR_EXTEND_HYROCE_FEATURE), 0) << detail();
+
+	// Another kind: plain RoCEv2 is what is left.
+	theirs.type = IBV_HYPER_FEAT_VEROCE;
+	ASSERT_EQ(ibv_nego_qp_hyroce_feature(
+			  nic.extend(), peer.qp(), &theirs, &chosen, &more),
+		0);
+	const ibv_hyroce_feature plain = {};
+	EXPECT_EQ(memcmp(&chosen, &plain, sizeof(plain)), 0);
+	EXPECT_NE(more, 0u);
+	ASSERT_EQ(
+		ibv_nego_qp_hyroce_feature(nic.extend(), peer.qp(), &plain, &chosen, &more),
+		0);
+	EXPECT_EQ(more, 0u);
+
+	theirs.type = 77;
+	EXPECT_EQ(ibv_nego_qp_hyroce_feature(nic.extend(), q.qp(), &theirs, &chosen, &more),
+		-EINVAL);
+	EXPECT_EQ(ibv_query_qp_supported_hyroce_feature(nic.extend(), q.qp(), 8, 0, &ours),
+		-EINVAL);
 	EXPECT_EQ(
-		ibv_modify_qp_extend(nic.extend(), &attr, IBV_QP_ATTR_EXTEND_UDP_SRC_PORT),
-		-EOPNOTSUPP);
+		ibv_query_qp_supported_hyroce_feature(nic.extend(), q.qp(), 0, 256, &ours),
+		-EINVAL);
+
+	ASSERT_EQ(q.to_init(), 0);
+	EXPECT_EQ(ibv_query_qp_supported_hyroce_feature(nic.extend(), q.qp(), 0, 0, &ours),
+		0);
+	ASSERT_EQ(q.to_rtr(nic.gid(), peer.qpn()), 0);
+	EXPECT_EQ(ibv_query_qp_supported_hyroce_feature(nic.extend(), q.qp(), 0, 0, &ours),
+		-EINVAL);
+	EXPECT_EQ(ibv_nego_qp_hyroce_feature(nic.extend(), q.qp(), &plain, &chosen, &more),
+		-EINVAL);
+	EXPECT_EQ(set(attr, IBV_QP_ATTR_EXTEND_HYROCE_FEATURE), -EINVAL);
+	EXPECT_EQ(set(attr, IBV_QP_ATTR_EXTEND_UDP_SRC_PORT), 0) << "the others stay free";
 }
 
 // ---- Registration ----------------------------------------------------------------------

@@ -60,10 +60,20 @@ public:
 		entries.push_back({c.index, c.status});
 	}
 
+	void complete_receive(
+		const CompletionQueue &, const soft::Received &r) const override
+	{
+		received.push_back(r);
+		if (on_receive)
+			on_receive();
+	}
+
 	std::vector<Work> ring;
 	uint32_t posted = 0;
 	uint32_t consumer = 0;
 	mutable std::vector<Entry> entries;
+	mutable std::vector<soft::Received> received;
+	std::function<void()> on_receive;
 };
 
 std::ostream &operator<<(std::ostream &out, const PlainFormat::Entry &e)
@@ -106,6 +116,8 @@ protected:
 	~Engine() override
 	{
 		engine.detach(q);
+		for (uint32_t qpn : {q.qpn, q.peer_qpn})
+			soft::Fabric::get().qp(qpn).life = soft::QpLife::closed;
 		soft::Fabric::get().remove_qp(q.qpn);
 		soft::Fabric::get().remove_qp(q.peer_qpn);
 		EXPECT_EQ(api().dereg_mr(local_mr), 0);
@@ -725,6 +737,209 @@ TEST_F(Engine, ConsumerIndexBeyondWhatWasCompletedIsABreach)
 	EXPECT_EQ(engine.violations(), 1u);
 	EXPECT_EQ(q.state, soft::SendState::error);
 	EXPECT_EQ(format.entries, (Entries{{0, NDA_OK}, {1, NDA_FLUSHED}}));
+}
+
+// ---- Receives --------------------------------------------------------------------------
+
+// The target is a queue, too, with receives.
+class Receives : public Engine {
+protected:
+	Receives()
+	{
+		target_format.posted = 0;
+		rq.depth = 4;
+		rq.producer = reinterpret_cast<const uint8_t *>(&producer);
+		rq.consumer = reinterpret_cast<uint8_t *>(&consumer);
+		receive_cq.depth = 8;
+		make_target(target, q.qpn, q.peer_qpn);
+		auto &fabric = soft::Fabric::get();
+		open(fabric.qp(q.qpn), q.peer_qpn);
+		// Entries may have had a life before this.
+		fabric.qp(q.peer_qpn).taken = fabric.qp(q.qpn).offered.load();
+		fabric.qp(q.peer_qpn).receives = 1;
+		fabric.qp(q.peer_qpn).rnr_ns = 1000000;
+		engine.attach(target);
+	}
+	~Receives() override { engine.detach(target); }
+	void make_target(SendQueue &t, uint32_t peer_qpn, uint32_t qpn)
+	{
+		t.format = &target_format;
+		t.faults = &faults;
+		t.cq = t.receive_cq = &receive_cq;
+		t.depth = 1;
+		t.qpn = qpn;
+		t.peer_qpn = peer_qpn;
+		t.pd = q.pd;
+		t.peer = soft::Fabric::get().self();
+		t.state = soft::SendState::ready;
+		t.receive = &rq;
+	}
+	void open(soft::SharedQp &entry, uint32_t peer_qpn)
+	{
+		entry.peer_qpn = peer_qpn;
+		entry.pd = q.pd;
+		entry.access = everything;
+		entry.life = soft::QpLife::receiving;
+	}
+	void post_receives(uint32_t up_to)
+	{
+		__atomic_store_n(&producer, up_to, __ATOMIC_RELEASE);
+	}
+	Work write_with_immediate(uint32_t immediate, uint32_t length = 8)
+	{
+		Work w = write(0, 0, length);
+		w.has_immediate = true;
+		w.immediate = immediate;
+		return w;
+	}
+	// As what waits does no step.
+	void run_for(uint64_t ns)
+	{
+		uint64_t end = now_ns() + ns;
+		while (now_ns() < end)
+			engine.step();
+	}
+
+	PlainFormat target_format;
+	uint32_t producer = 0, consumer = 0;
+	soft::ReceiveQueue rq;
+	CompletionQueue receive_cq;
+	SendQueue target;
+};
+
+TEST_F(Receives, ImmediateConsumesOneAfterThePayload)
+{
+	npu.write(local, std::vector<uint8_t>(1000, 0x55));
+	target_format.on_receive = [this] {
+		EXPECT_EQ(npu.read(remote, 1000), std::vector<uint8_t>(1000, 0x55));
+	};
+	post_receives(3);
+	post({write_with_immediate(0xabcd, 1000), write(0, 0, 8),
+		write_with_immediate(5, 0)});
+	run();
+	run();
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_OK}, {1, NDA_OK}, {2, NDA_OK}}));
+	ASSERT_EQ(target_format.received.size(), 2u);
+	EXPECT_EQ(target_format.received[0].index, 0u);
+	EXPECT_EQ(target_format.received[0].qpn, target.qpn);
+	EXPECT_EQ(target_format.received[0].immediate, 0xabcdu);
+	EXPECT_EQ(target_format.received[0].bytes, 1000u);
+	EXPECT_EQ(target_format.received[1].index, 1u);
+	EXPECT_EQ(target_format.received[1].immediate, 5u);
+	EXPECT_EQ(target_format.received[1].bytes, 0u);
+	EXPECT_EQ(consumer, 2u);
+	EXPECT_EQ(receive_cq.pi, 2u);
+}
+
+TEST_F(Receives, WithoutOneTheRetriesAreUsedUp)
+{
+	q.rnr_retries = 3; // of a millisecond
+	uint64_t begin = now_ns();
+	post(write_with_immediate(1));
+	while (format.entries.empty() && now_ns() - begin < 5000000000)
+		engine.step();
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_RNR_RETRY_EXCEEDED}}));
+	EXPECT_GE(now_ns() - begin, 3000000u);
+}
+
+TEST_F(Receives, OneThatIsPostedLaterIsWaitedFor)
+{
+	q.rnr_retries = SendQueue::forever;
+	post({write_with_immediate(1), write(0, 0, 8)});
+	run_for(2000000);
+	EXPECT_TRUE(format.entries.empty());
+	post_receives(1);
+	run_for(2000000);
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_OK}, {1, NDA_OK}}));
+	EXPECT_EQ(target_format.received.size(), 1u);
+}
+
+TEST_F(Receives, TargetWithoutAQueueOfThemIsNotWaitedFor)
+{
+	soft::Fabric::get().qp(q.peer_qpn).receives = 0;
+	q.rnr_retries = SendQueue::forever;
+	EXPECT_EQ(status_of(write_with_immediate(1)), NDA_RNR_RETRY_EXCEEDED);
+}
+
+TEST_F(Receives, IndicesGoAroundTheRing)
+{
+	q.rnr_retries = SendQueue::forever;
+	producer = rq.ci = consumer = 0xfffe;
+	for (uint32_t i = 0; i < 10; i++) {
+		post_receives(0xfffe + i + 1);
+		target_format.consumer = i;
+		post(write_with_immediate(i));
+		run_for(100000);
+		ASSERT_EQ(target_format.received.size(), i + 1);
+		EXPECT_EQ(target_format.received[i].index, 0xfffe + i);
+		EXPECT_EQ(consumer, 0xfffe + i + 1);
+	}
+}
+
+TEST_F(Receives, FullCompletionQueueIsWaitedFor)
+{
+	receive_cq.depth = 1;
+	post_receives(2);
+	post({write_with_immediate(1), write_with_immediate(2)});
+	run_for(1000000);
+	EXPECT_EQ(target_format.received.size(), 1u);
+	EXPECT_EQ(format.entries.size(), 1u);
+	target_format.consumer = 1;
+	run_for(1000000);
+	EXPECT_EQ(target_format.received.size(), 2u);
+	EXPECT_EQ(format.entries.size(), 2u);
+}
+
+TEST_F(Receives, RecordBeyondTheRingIsABreach)
+{
+	post_receives(5);
+	post(write_with_immediate(1));
+	run();
+	EXPECT_EQ(engine.violations(), 1u);
+	EXPECT_EQ(target.state, soft::SendState::error);
+	EXPECT_TRUE(target_format.received.empty());
+}
+
+TEST_F(Receives, QueuesMayShareThem)
+{
+	// A second pair.
+	SendQueue other, other_target;
+	PlainFormat other_format;
+	auto &fabric = soft::Fabric::get();
+	uint32_t qpn = 0, peer = 0;
+	ASSERT_EQ(fabric.add_qp(qpn), 0);
+	ASSERT_EQ(fabric.add_qp(peer), 0);
+	make_target(other, peer, qpn);
+	other.format = &other_format;
+	other.cq = &cq;
+	other.receive = nullptr;
+	make_target(other_target, qpn, peer);
+	open(fabric.qp(qpn), peer);
+	open(fabric.qp(peer), qpn);
+	fabric.qp(peer).taken = fabric.qp(qpn).offered.load();
+	fabric.qp(peer).receives = 1;
+	engine.attach(other);
+	engine.attach(other_target);
+
+	post_receives(2);
+	post(write_with_immediate(1));
+	other_format.ring.push_back(write_with_immediate(2));
+	other_format.posted = 1;
+	run_for(1000000);
+	ASSERT_EQ(target_format.received.size(), 2u);
+	std::set<std::array<uint32_t, 2>> who;
+	for (auto &r : target_format.received)
+		who.insert({r.qpn, r.immediate});
+	EXPECT_EQ(who,
+		(std::set<std::array<uint32_t, 2>>{
+			{target.qpn, 1}, {other_target.qpn, 2}}));
+	EXPECT_EQ(consumer, 2u);
+
+	engine.detach(other);
+	engine.detach(other_target);
+	fabric.qp(qpn).life = fabric.qp(peer).life = soft::QpLife::closed;
+	fabric.remove_qp(qpn);
+	fabric.remove_qp(peer);
 }
 
 } // namespace

@@ -991,6 +991,50 @@ TEST_F(ReorderFault, ReadsAreOvertakenUnlessAFenceIsThere)
 	EXPECT_EQ(npu_a.violations(), 0u);
 }
 
+// The mode is switched on and off with work under way.
+TEST_F(Pair, MultipathReordersAsFarAsTheTransportLets)
+{
+	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
+	connect(x, y);
+	npu_a.write(a, std::vector<uint8_t>(8, 2));
+	auto set_mode = [&](ibv_lb_mode mode, uint32_t paths) {
+		ibv_qp_attr_extend attr = {};
+		attr.qp = x.qp();
+		attr.lb_mode = mode;
+		attr.mpath.path_num = paths;
+		EXPECT_EQ(ibv_modify_qp_extend(nic_a.extend(), &attr,
+				  IBV_QP_ATTR_EXTEND_LB_MODE |
+					  IBV_QP_ATTR_EXTEND_MPATH_CONFIG),
+			0)
+			<< detail();
+	};
+	auto overtaken = [&] {
+		int count = 0;
+		for (int i = 0; i < 50; i++) {
+			npu_b.write(b, std::vector<uint8_t>(8, 1));
+			x.read(a + 64, mr_a->lkey, b, mr_b->rkey, 8, false);
+			x.write(a, mr_a->lkey, b, mr_b->rkey, 8);
+			expect_ok(x);
+			count += npu_a.read(a + 64, 1)[0] == 2;
+		}
+		return count;
+	};
+	EXPECT_EQ(overtaken(), 0);
+	set_mode(IBV_LB_MODE_MPATH, 4);
+	EXPECT_GT(overtaken(), 0);
+	set_mode(IBV_LB_MODE_MPATH, 1);
+	EXPECT_EQ(overtaken(), 0);
+	set_mode(IBV_LB_MODE_AR, 0);
+	EXPECT_GT(overtaken(), 0);
+	set_mode(IBV_LB_MODE_MPATH, 0);
+	x.write(a, mr_a->lkey, b, mr_b->rkey, size);
+	api().npu_step(npu_a.get());
+	set_mode(IBV_LB_MODE_DEFAULT, 0);
+	expect_ok(x);
+	EXPECT_EQ(npu_b.read(b, size), npu_a.read(a, size));
+	EXPECT_EQ(overtaken(), 0);
+}
+
 TEST_F(ReorderFault, CompletionsKeepTheOrderAcrossTheRing)
 {
 	TestQueue x(npu_a, nic_a), y(npu_b, nic_b);
