@@ -67,8 +67,10 @@ struct nda_table {
 /* What the hardware said when a queue went into error. */
 struct nda_queue_error {
 	uint32_t status;    /* enum nda_status */
-	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status */
-	uint8_t raw_vendor; /* hns1825: the byte beside it; rxe: low bits of vendor_err */
+	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status; udma:
+			       status */
+	uint8_t raw_vendor; /* hns1825: the byte beside it; rxe: low bits of vendor_err;
+			       udma: substatus */
 	uint16_t wqe_index; /* the hardware's counter of the failed WQE, low bits */
 };
 
@@ -78,6 +80,12 @@ enum nda_queue_flags {
 	NDA_QUEUE_IN_FENCE = 2, /* the next WQE waits for earlier READs */
 	NDA_QUEUE_IN_VIEW = 4,  /* lent to a compatibility view */
 	NDA_QUEUE_SHARED = 8,   /* several cores post, see nda_queue_shared */
+};
+
+/* Of the mutable line, see nda/aiv/udma_state.h. */
+struct nda_queue_state_udma {
+	uint32_t cqes;   /* completions to come, less an index */
+	uint32_t fenced; /* head at the last fence */
 };
 
 /*
@@ -91,8 +99,11 @@ struct nda_queue_state {
 	 * stands for: credit, no sticky error, no flag, the WQE needs no completion of its
 	 * own, neither the ring nor the doorbell's part of the index wraps. */
 	uint32_t limit;
-	uint64_t next_slot;  /* @8 address of the slot of head */
-	uint64_t doorbell;   /* @16 value to ring with for a head up to limit */
+	uint64_t next_slot; /* @8 address of the slot of head */
+	union {
+		uint64_t doorbell; /* @16 value to ring with for a head up to limit */
+		struct nda_queue_state_udma udma; /* state, not derived */
+	};
 	uint64_t next_word0; /* @24 first word of the WQE at head */
 	uint32_t tail;       /* @32 WQEs below are known to be done; views point here */
 	uint32_t cq_ci;      /* @36 CQEs consumed; views point here */
@@ -134,6 +145,16 @@ struct nda_queue_in_die {
 	uint64_t cq_template; /* @8 what to ring it with, but for the index */
 };
 
+struct nda_queue_udma {
+	uint64_t words[3];   /* @0 second to fourth word of a request with one entry */
+	uint32_t ci_mask;    /* @24 bits of the CQ's consumer record */
+	uint16_t max_inline; /* @28 bytes, of a WRITE without anything else */
+	/* How requests are ordered, see nda/hw/udma.h, order_bits(). */
+	uint8_t order;        /* @30 in general */
+	uint8_t strong_order; /* @31 after a fence, and of a signal */
+	uint8_t owner;        /* @32 1: requests have the lap's owner bit, 0: none has */
+};
+
 struct nda_queue {
 	/* Immutable, used by every operation. */
 	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
@@ -147,8 +168,8 @@ struct nda_queue {
 	uint64_t doorbell_template; /* @64 */
 	uint32_t qpn;               /* @72 */
 	uint32_t cqn;               /* @76 */
-	uint32_t rkey;              /* @80 of the peer's heap */
-	uint32_t lkey;              /* @84 of the own heap */
+	uint32_t rkey;              /* @80 of the peer's heap; udma: token value */
+	uint32_t lkey;              /* @84 of the own heap; udma: token id */
 	uint32_t signal_every; /* @88 a completion each so many WQEs, 1 to sq_depth / 2 */
 	uint32_t sq_depth;     /* @92 power of two */
 	uint32_t cq_depth;     /* @96 entries of the ring, power of two */
@@ -159,12 +180,13 @@ struct nda_queue {
 	uint64_t scratch_local;       /* @104 */
 	uint64_t scratch_remote;      /* @112 8 bytes of the peer's heap that may be read */
 	uint32_t valid;               /* @120 0: no such queue (own PE) */
-	uint32_t reserved0;           /* @124 */
+	uint32_t rkey_id;             /* @124 udma: token id of the peer's heap */
 	struct nda_queue_state state; /* @128 */
 	/* Immutable, of the format. */
 	union {
 		struct nda_queue_rxe rxe; /* @192 */
 		struct nda_queue_in_die in_die;
+		struct nda_queue_udma udma;
 		uint8_t reserved[64];
 	};
 };
@@ -179,8 +201,11 @@ struct nda_piece {
 struct nda_region {
 	uint64_t addr;
 	uint64_t size_bytes;
-	uint32_t key; /* lkey of an own region, rkey of a peer's */
+	uint32_t key; /* lkey of an own region, rkey of a peer's; udma: token id of an own
+			 region, token value of a peer's */
 	uint32_t pe;  /* owner */
+	uint32_t key_id; /* udma: token id of a peer's region */
+	uint32_t reserved;
 };
 
 #ifdef __cplusplus

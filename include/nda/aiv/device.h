@@ -138,6 +138,9 @@ public:
 		return NDA_OK;
 	}
 
+	/* Every operation returns NDA_INVALID from now on. */
+	NDA_DEV void close() { n_pes_ = 0; }
+
 	NDA_DEV uint32_t my_pe() const { return my_pe_; }
 	NDA_DEV uint32_t n_pes() const { return n_pes_; }
 	NDA_DEV uint64_t heap_base() const { return heap_base_; }
@@ -429,10 +432,13 @@ public:
 		if constexpr (Engine::supports(verb::compare_swap, 16)) {
 			uint64_t result = scratch(pe, NDA_SCRATCH_RESULT);
 
-			if (dst % 16 != 0 || result == 0 || is_own(pe))
+			if (result == 0 || is_own(pe))
 				return is_own(pe) ? NDA_NOT_SUPPORTED : NDA_INVALID;
 			operation op = heap_operation(
 				verb::compare_swap, queue_address(pe), dst, result, 16);
+			/* The target's alignment counts, and the heaps' may differ. */
+			if (op.remote_va % 16 != 0)
+				return NDA_INVALID;
 			op.size = 16;
 			op.operand = swap[0];
 			op.operand_high = swap[1];
@@ -672,6 +678,7 @@ private:
 		op.want_completion = op.even_empty = op.fence = false;
 		op.inline_data = op.inline_operand = op.ordered = false;
 		op.rkey = NDA_QUEUE_LOAD(core_, q, rkey);
+		op.rkey_id = NDA_QUEUE_LOAD(core_, q, rkey_id);
 		op.lkey = NDA_QUEUE_LOAD(core_, q, lkey);
 		op.remote_va = symmetric + NDA_QUEUE_LOAD(core_, q, remote_delta);
 		op.local_va = local;
@@ -717,6 +724,7 @@ private:
 		operation op = {};
 		op.op = what;
 		op.rkey = remote.key;
+		op.rkey_id = remote.key_id;
 		op.lkey = local.key;
 		op.remote_va = remote.addr + remote_off;
 		op.local_va = local.addr + local_off;
@@ -827,7 +835,8 @@ private:
 	{
 		Deadline<Core> deadline(core_, limits_);
 		T seen;
-		enum nda_status status = fetch_add<T>(pe, dst, T{0}, &seen);
+		enum nda_status status =
+			dst % sizeof(T) == 0 ? read_word<T>(pe, dst, &seen) : NDA_INVALID;
 
 		while (status == NDA_OK) {
 			T expected = seen;
@@ -841,6 +850,20 @@ private:
 		}
 		if (status == NDA_OK)
 			*former = seen;
+		return status;
+	}
+
+	/* The T at @dst as it is now. */
+	template <class T>
+	NDA_DEV enum nda_status read_word(uint32_t pe, uint64_t dst, T *value)
+	{
+		uint64_t result = scratch(pe, NDA_SCRATCH_RESULT);
+
+		if (result == 0)
+			return NDA_INVALID;
+		enum nda_status status = get(pe, result, dst, sizeof(T));
+		if (status == NDA_OK)
+			*value = read_result<T>(result);
 		return status;
 	}
 

@@ -60,6 +60,7 @@ struct operation {
 	bool inline_operand;  /* ... or the first length bytes of operand */
 	bool ordered;         /* takes effect after every WRITE posted before */
 	uint32_t rkey;
+	uint32_t rkey_id; /* udma: token id that rkey is the value of */
 	uint32_t lkey;
 	uint64_t remote_va;
 	uint64_t local_va; /* of an atomic: where the former value goes */
