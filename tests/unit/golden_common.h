@@ -67,6 +67,8 @@ struct Runner {
 extern const Runner hns1825_runner;
 extern const Runner in_die_runner;
 extern const Runner in_die_verbs_runner;
+extern const Runner udma_runner;
+extern const Runner udma_relay_runner;
 
 /* Collects what differs in a run. */
 class Differences {

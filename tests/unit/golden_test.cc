@@ -29,6 +29,8 @@ const Runner *const runners[] = {
 	&nda::golden::hns1825_runner,
 	&nda::golden::in_die_runner,
 	&nda::golden::in_die_verbs_runner,
+	&nda::golden::udma_runner,
+	&nda::golden::udma_relay_runner,
 };
 
 struct Totals {
