@@ -68,7 +68,7 @@ int Region::local(uint32_t pe, nda_region &out) const
 	if (pe >= shape_.n_pes)
 		return fail(-EINVAL, "region: PE %u: the group has %u", pe, shape_.n_pes);
 	out = {addr_, size_, mrs_[nic_between(shape_.pe, pe, shape_.n_nics)]->lkey(),
-		shape_.pe};
+		shape_.pe, 0, 0};
 	return 0;
 }
 
@@ -95,7 +95,7 @@ int import_region(
 			"with %u NICs",
 			d.pe, d.n_pes, d.n_nics, shape.n_pes, shape.n_nics);
 	out = {d.addr, d.size_bytes, d.rkeys[nic_between(shape.pe, d.pe, shape.n_nics)],
-		d.pe};
+		d.pe, 0, 0};
 	return 0;
 }
 

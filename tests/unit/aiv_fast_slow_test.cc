@@ -159,9 +159,9 @@ private:
 	void region()
 	{
 		nda_region remote = {
-			random_(), 1 << 20, static_cast<uint32_t>(random_()), pe};
+			random_(), 1 << 20, static_cast<uint32_t>(random_()), pe, 0, 0};
 		nda_region local = {random_(), 1 << 20,
-			static_cast<uint32_t>(random_()) & 0x3fffffff, 0};
+			static_cast<uint32_t>(random_()) & 0x3fffffff, 0, 0, 0};
 		uint64_t n = pick(1 << 19);
 		aiv::operation op = {};
 

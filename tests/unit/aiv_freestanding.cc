@@ -7,6 +7,7 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/aiv/udma_relay.h>
 #include <nda/hw/udma.h>
 #include <nda/hw/xscale.h>
 
@@ -207,19 +208,49 @@ extern "C" void nda_model_xscale(const uint64_t *in, uint64_t *out, uint32_t ind
 		x::result4(index);
 }
 
+extern "C" int nda_kernel_udma(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+	uint64_t n, const nda_region *remote, const nda_region *local,
+	const nda_piece *pieces, uint64_t *former)
+{
+	Device<BareCore, udma::Engine> device;
+	int status = udma::open_relay(&device, BareCore(), table, 0, pe);
+
+	status |= device.put_nbi(pe, a, b, n) | device.get_nbi(pe, a, b, n);
+	status |= device.put_nbi(pe, *remote, 0, *local, 0, n);
+	status |= device.put_signal_nbi(pe, a, b, n, a, n);
+	status |= device.put_immediate_nbi(pe, a, b, n, 1);
+	status |= device.put_inline_nbi(pe, a, b, n);
+	status |= device.put_pieces_nbi(pe, a, pieces, 2);
+	status |= device.add_nbi<uint64_t>(pe, a, 1);
+	status |= device.compare_swap<uint64_t>(pe, a, 1, 2, former);
+	status |= device.compare_swap16(pe, a, former, former, former);
+	status |= device.fetch_xor<uint64_t>(pe, a, 1, former);
+	status |= device.fence(pe) | device.quiet(pe) | device.quiet();
+	auto batch = device.batch(pe);
+	status |= batch.put_nbi(a, b, n) | batch.put_submit(a, b, n) | batch.submit();
+	return status;
+}
+
+extern "C" int nda_host_side_udma(nda_queue *q, uint32_t head, uint32_t tail)
+{
+	udma::describe_peer(q, 1, q->key_words, 2, 3, true, 4, 1, 0);
+	q->state = udma::derive_state(*q, head, tail, tail);
+	return udma::queue_usable(*q);
+}
+
 extern "C" void nda_model_udma(const uint64_t *in, uint64_t *out, uint32_t index)
 {
-	namespace udma = nda::hw::udma;
-	udma::control f = udma::decode(in);
-	udma::cqe c = udma::decode_cqe(in);
-	udma::notify n = udma::decode_notify(in);
-	udma::sge s = udma::decode_sge(in);
+	namespace format = udma::format;
+	format::control f = format::decode(in);
+	format::cqe c = format::decode_cqe(in);
+	format::notify n = format::decode_notify(in);
+	format::sge s = format::decode_sge(in);
 
-	udma::encode(f, out);
-	udma::encode(c, out + udma::control_words);
-	out[14] = static_cast<uint64_t>(udma::check(in, index, 256, {true, 64}));
-	out[15] = udma::operand(in, 8, 4) + n.va + s.va + udma::bbs_of(f);
-	out[16] = udma::status_of(c.status, c.substatus) + udma::cqe_good(in[0]);
-	out[17] = udma::cq_record(index, udma::ci_mask_22) +
-		udma::cqe_ready(in[0], index, 256);
+	format::encode(f, out);
+	format::encode(c, out + format::control_words);
+	out[14] = static_cast<uint64_t>(format::check(in, index, 256, {true, 64}));
+	out[15] = format::operand(in, 8, 4) + n.va + s.va + format::bbs_of(f);
+	out[16] = format::status_of(c.status, c.substatus) + format::cqe_good(in[0]);
+	out[17] = format::cq_record(index, format::ci_mask_22) +
+		format::cqe_ready(in[0], index, 256);
 }

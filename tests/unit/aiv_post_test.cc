@@ -375,8 +375,8 @@ TEST(AivFence, ItSurvivesAQuietThatPublishes)
 /* ---- Regions ---- */
 
 struct Regions : OneCore {
-	nda_region remote = {0x9000000000, 4096, 0xdeadbeef, pe};
-	nda_region local = {0x8000000000, 8192, 0x12345678, 0};
+	nda_region remote = {0x9000000000, 4096, 0xdeadbeef, pe, 0, 0};
+	nda_region local = {0x8000000000, 8192, 0x12345678, 0, 0, 0};
 };
 
 TEST(AivRegion, PutAndGetTakeTheRegionsAddressesAndKeys)

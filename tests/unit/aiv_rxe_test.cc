@@ -222,8 +222,8 @@ TEST(AivRxePost, RegionsHaveTheirOwnKeys)
 {
 	RxeCore s;
 	nda_region remote = {
-		reinterpret_cast<uint64_t>(s.at_peer(s.dst)), 64, RxeRig::rkey, pe};
-	nda_region local = {s.src, 64, RxeRig::lkey, 0};
+		reinterpret_cast<uint64_t>(s.at_peer(s.dst)), 64, RxeRig::rkey, pe, 0, 0};
+	nda_region local = {s.src, 64, RxeRig::lkey, 0, 0, 0};
 
 	s.run_in_waits();
 	s.queue().rkey = s.queue().lkey = 1;

@@ -834,7 +834,7 @@ private:
 		verb what, uint32_t pe, uint64_t dst, T operand, T *former) noexcept
 	{
 		Deadline<Core> deadline(core_, limits_);
-		T seen;
+		T seen = 0;
 		enum nda_status status =
 			dst % sizeof(T) == 0 ? read_word<T>(pe, dst, &seen) : NDA_INVALID;
 

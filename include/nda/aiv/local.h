@@ -17,18 +17,17 @@ namespace nda::aiv {
 template <class T>
 NDA_DEV T combine(verb what, T former, T operand)
 {
-	switch (what) {
-	case verb::fetch_add:
+	if (what == verb::fetch_add)
 		return static_cast<T>(former + operand);
-	case verb::fetch_and:
-		return former & operand;
-	case verb::fetch_or:
-		return former | operand;
-	case verb::fetch_xor:
-		return former ^ operand;
-	default:
-		return operand;
-	}
+
+	/* A chain of cases may become a table, which would be static data. */
+	T both = static_cast<T>(0 - T{what != verb::fetch_xor});
+	T former_only =
+		static_cast<T>(0 - T{what == verb::fetch_or || what == verb::fetch_xor});
+	T operand_only = static_cast<T>(0 - T{what != verb::fetch_and});
+
+	return (former & operand & both) | (former & ~operand & former_only) |
+		(~former & operand & operand_only);
 }
 
 template <class T, class Core>
