@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/engine.h"
 
-#include "lib/common/clock.h"
 #include "providers/soft/error.h"
 #include "providers/soft/transfer.h"
 #include "providers/soft/words.h"
@@ -17,7 +16,6 @@ namespace {
 // A large transfer goes in pieces: between two the engine looks at other queues, and
 // whether both ends are still there.
 constexpr uint64_t chunk_bytes = 256 * 1024;
-constexpr int max_requests = 64; // of a queue in a pass
 constexpr uint32_t notify_bytes = 8;
 // How long a segment may be on its way that the peer has announced before it gave the key.
 constexpr uint64_t announced_ns = 5000 * ns_per_ms;
@@ -116,6 +114,14 @@ Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t siz
 
 // ---- A pass ----------------------------------------------------------------------------
 
+void Engine::pace(uint64_t (*clock_ns)(void *cookie), void *cookie, uint32_t requests)
+{
+	clock_ns_ = clock_ns;
+	clock_cookie_ = cookie;
+	if (requests)
+		max_requests_ = requests;
+}
+
 void Engine::detach(SendQueue &q)
 {
 	queues_.erase(std::remove(queues_.begin(), queues_.end(), &q), queues_.end());
@@ -148,7 +154,8 @@ int Engine::serve(SendQueue &q)
 	if (q.receive)
 		work += receive(q);
 	uint64_t bytes = 0;
-	for (int n = 0; n < max_requests && bytes < chunk_bytes && q.ci != q.pi; n++) {
+	for (uint32_t n = 0; n < max_requests_ && bytes < chunk_bytes && q.ci != q.pi;
+		n++) {
 		bool fetched = take_up(q);
 		bool moved = move_some(q, bytes);
 		bool over = report_ended(q);
@@ -281,7 +288,7 @@ void Engine::inject(SendQueue &q, Request &r)
 	if (q.link)
 		q.link->count_request();
 	if (f.delay_us)
-		r.not_before = now_ns() + uint64_t{f.delay_us} * 1000;
+		r.not_before = now() + uint64_t{f.delay_us} * 1000;
 	r.dropped = every(f.drop_every, q.started);
 	if (every(f.remote_access_every, q.started))
 		r.status = NDA_REMOTE_ACCESS;
@@ -424,12 +431,12 @@ bool Engine::report(SendQueue &q, const Request &r)
 	return true;
 }
 
-Engine::Progress Engine::unanswered(Request &r, uint64_t give_up_ns)
+Engine::Progress Engine::unanswered(Request &r, uint64_t give_up_ns) const
 {
-	uint64_t now = now_ns();
+	uint64_t at = now();
 	if (!r.unanswered)
-		r.unanswered = now;
-	if (!give_up_ns || now - r.unanswered < give_up_ns)
+		r.unanswered = at;
+	if (!give_up_ns || at - r.unanswered < give_up_ns)
 		return Progress::wait;
 	r.status = NDA_RETRY_EXCEEDED;
 	return Progress::done;
@@ -516,7 +523,7 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 		r.status = status;
 		return Progress::done;
 	};
-	if (r.not_before && now_ns() < r.not_before)
+	if (r.not_before && now() < r.not_before)
 		return Progress::wait;
 	if (r.status != NDA_OK)
 		return Progress::done;
@@ -601,11 +608,11 @@ Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &targe
 		return Progress::done;
 	if (target.refused.load(std::memory_order_relaxed) != r.offered)
 		return unanswered(r, q.give_up_ns);
-	uint64_t now = now_ns();
+	uint64_t at = now();
 	if (!r.refused)
-		r.refused = now;
+		r.refused = at;
 	uint64_t limit = q.rnr_retries * target.rnr_ns.load(std::memory_order_relaxed);
-	if (q.rnr_retries == SendQueue::forever || now - r.refused < limit)
+	if (q.rnr_retries == SendQueue::forever || at - r.refused < limit)
 		return Progress::wait;
 	r.status = NDA_RNR_RETRY_EXCEEDED;
 	return Progress::done;

@@ -6,6 +6,7 @@
 #ifndef NDA_SOFT_ENGINE_H
 #define NDA_SOFT_ENGINE_H
 
+#include "lib/common/clock.h"
 #include "lib/common/poller.h"
 #include "providers/soft/event_log.h"
 #include "providers/soft/fabric.h"
@@ -162,6 +163,9 @@ public:
 	~Engine() { stop(); }
 
 	int start();
+	// Before the first pass: another clock than the system's, and how many requests of
+	// a queue a pass moves on; nullptr and 0 change nothing.
+	void pace(uint64_t (*clock_ns)(void *cookie), void *cookie, uint32_t requests);
 	uint64_t violations() const { return violations_.load(std::memory_order_relaxed); }
 
 	// While held.
@@ -185,7 +189,7 @@ private:
 	bool move_some(SendQueue &q, uint64_t &bytes);
 	Progress move(SendQueue &q, Request &r, uint64_t &bytes);
 	Progress deliver(SendQueue &q, Request &r, const SharedQp &target);
-	static Progress unanswered(Request &r, uint64_t give_up_ns);
+	Progress unanswered(Request &r, uint64_t give_up_ns) const;
 	bool receive(SendQueue &q);
 	bool report_ended(SendQueue &q);
 	bool make_room(SendQueue &q, CompletionQueue &cq);
@@ -194,7 +198,12 @@ private:
 	void count(const SendQueue &q, uint32_t index, const Breach &breach);
 	void breach(SendQueue &q, const Breach &breach);
 
+	uint64_t now() const { return clock_ns_ ? clock_ns_(clock_cookie_) : now_ns(); }
+
 	std::atomic<uint64_t> &pass_;
+	uint64_t (*clock_ns_)(void *cookie) = nullptr;
+	void *clock_cookie_ = nullptr;
+	uint32_t max_requests_ = 64; // of a queue in a pass
 	std::vector<SendQueue *> queues_;
 	std::atomic<uint64_t> violations_{0};
 };

@@ -31,6 +31,14 @@ struct nda_soft_npu_attr {
 	uint32_t assist;       /* waiting cores run the NIC engine */
 	uint32_t manual; /* no engine thread: npu_step() is called instead; for tests */
 	uint32_t reserved;
+	/* For tests that are their own scheduler, with manual: the NIC engine's clock in
+	 * nanoseconds, never 0, and its cookie; NULL: CLOCK_MONOTONIC. */
+	uint64_t (*clock_ns)(void *cookie);
+	void *clock_cookie;
+	/* And what it moves of a queue in a pass, in requests or their parts; 0: as much as
+	 * suits a NIC. */
+	uint32_t pass_requests;
+	uint32_t reserved1;
 };
 
 struct nda_soft_nic_attr {

@@ -67,8 +67,10 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 		return fail(-EINVAL,
 			"NPU: %" PRIu64 " bytes of memory are more than %" PRIu64, memory,
 			max_memory);
-	if (attr.reserved)
+	if (attr.reserved || attr.reserved1)
 		return fail(-EINVAL, "NPU: reserved attribute is not 0");
+	if ((attr.clock_ns || attr.pass_requests) && !attr.manual)
+		return fail(-EINVAL, "NPU: clock_ns and pass_requests are for manual ones");
 	memory = (memory + page_bytes - 1) / page_bytes * page_bytes;
 	Fabric &fabric = Fabric::get();
 	int rc = fabric.start();
@@ -84,6 +86,7 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 	if (rc)
 		return rc;
 	fresh->engine_ = std::make_unique<Engine>(fabric.pass(fresh->segment_));
+	fresh->engine_->pace(attr.clock_ns, attr.clock_cookie, attr.pass_requests);
 	if (!attr.manual) {
 		rc = fresh->engine_->start();
 		if (rc)

@@ -987,7 +987,12 @@ int Qp::seek(uint32_t sq_index, uint32_t cq_index)
 		return fail(-EBUSY, "QP %u: its CQ was used", queue_.qpn);
 	queue_.start_at(sq_index);
 	queue_.format->silence(queue_);
-	cq.pi = cq.ci = cq_index;
+	// Its ring is as the last lap has left it.
+	Request earlier;
+	const Completion done = {sq_index - 1, earlier.work, NDA_OK, 0};
+	for (cq.pi = cq_index - std::min(cq_index, cq.depth); cq.pi != cq_index; cq.pi++)
+		queue_.format->complete(queue_, done);
+	cq.ci = cq_index;
 	return 0;
 }
 

@@ -455,6 +455,20 @@ TEST(Launch, BadArgumentsAreRefused)
 	EXPECT_EQ(api().npu_launch(npu.get(), hold, nullptr, 49), -EINVAL);
 }
 
+TEST(Npu, OnlyAManualOneHasAnotherClockOrPace)
+{
+	nda_soft_npu_attr attr = {};
+	attr.pass_requests = 1;
+	EXPECT_EQ(api().npu_open(&attr), nullptr);
+	EXPECT_EQ(errno, EINVAL);
+	attr.pass_requests = 0;
+	attr.clock_ns = [](void *) { return uint64_t{1}; };
+	EXPECT_EQ(api().npu_open(&attr), nullptr);
+	EXPECT_EQ(errno, EINVAL);
+	attr.manual = 1;
+	TestNpu npu(attr);
+}
+
 TEST(Core, AssistanceCanBeSwitchedOff)
 {
 	nda_soft_npu_attr attr = {};
