@@ -145,6 +145,23 @@ uint64_t nda_group_table(const struct nda_group *group) NDA_NOEXCEPT;
  */
 int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
 
+/**
+ * nda_group_repair - takes queues out of error; collective
+ *
+ * Queue pairs of which either end has an error that a kernel has met are reset and
+ * connected again, in their old memory and at the same place of the table; the others go on
+ * as they are. What was under way on the broken ones is lost: how much of it has reached
+ * the peer's memory is not known. No kernel may run on any PE: wait for them and bring
+ * every queue that may be repaired to an end by quiet first.
+ *
+ * Returns 0, the same on every PE, or
+ *   -EBUSY       a kernel runs, or queues are lent to a view; nothing was done
+ *   -ENETDOWN    a NIC's port is down
+ *   other        of the bootstrap, the NIC or its extension driver. Queues that are not
+ *                repaired stay in error; the call may be tried again
+ */
+int nda_group_repair(struct nda_group *group) NDA_NOEXCEPT;
+
 /* Regions outside the heap: NPU memory registered with every NIC of the group. */
 
 #define NDA_REGION_DESC_BYTES 256

@@ -103,6 +103,14 @@ NDA_API int nda_group_abort(nda_group *group, uint32_t value) noexcept
 	});
 }
 
+NDA_API int nda_group_repair(nda_group *group) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		return object ? (*object)->repair() : -EINVAL;
+	});
+}
+
 NDA_API int nda_group_heap_alloc(
 	nda_group *group, uint64_t size_bytes, uint64_t *addr) noexcept
 {

@@ -156,6 +156,11 @@ int Channel::query_identity()
 	rd_atomic_ = static_cast<uint32_t>(std::max(1,
 		std::min({static_cast<int>(rd_atomic_max), device.max_qp_rd_atom,
 			device.max_qp_init_rd_atom})));
+	return choose_psn();
+}
+
+int Channel::choose_psn()
+{
 	if (getrandom(&psn_, sizeof(psn_), 0) != sizeof(psn_))
 		return fail_errno(-errno, "getrandom");
 	psn_ &= 0xffffff;
@@ -376,6 +381,24 @@ int Channel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 	return set_udp_source_port();
 }
 
+// A new PSN: what is still on its way belongs to an earlier life.
+int Channel::reset()
+{
+	ibv_qp_attr attr = {};
+	attr.qp_state = IBV_QPS_RESET;
+	state_ = State::failed;
+	was_reset_ = true;
+	int rc = nic_->modify_qp(qp_->qp, attr, IBV_QP_STATE);
+	if (rc)
+		return fail_in(rc, "QP %u to RESET", qpn());
+	rc = choose_psn();
+	if (!rc)
+		rc = to_init();
+	if (!rc)
+		state_ = State::created;
+	return rc;
+}
+
 // A driver that cannot does not touch the queue pair, so the channel stays of use.
 int Channel::set_udp_source_port()
 {
@@ -424,6 +447,8 @@ int Channel::describe(
 			static_cast<unsigned long long>(q.sq_base),
 			cq_->cq_info.qbuf.entry_cnt, q.cqe_stride,
 			static_cast<unsigned long long>(q.cq_base));
+	if (was_reset_)
+		resume_queue(nic_->format(), q);
 	queue = q;
 	return 0;
 }

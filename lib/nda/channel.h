@@ -26,6 +26,9 @@ public:
 
 	void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const;
 	int connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES]);
+	// Back to where it may be exported and connected again, with the same queues.
+	int reset();
+	bool connected() const { return state_ == State::connected; }
 	int describe(uint64_t remote_delta, uint32_t lkey, uint32_t rkey,
 		nda_queue &queue) const;
 
@@ -49,6 +52,7 @@ private:
 	int init();
 	int check_port(const ibv_port_attr &port);
 	int query_identity();
+	int choose_psn();
 	int create_queues();
 	int find_doorbell();
 	void explain_failure(int code, const char *object);
@@ -67,6 +71,7 @@ private:
 	uint64_t doorbell_ = 0;         // where cores ring
 	bool doorbell_is_ours_ = false; // not the driver's
 	State state_ = State::created;
+	bool was_reset_ = false;
 	uint32_t gid_index_ = 0;
 	ibv_gid gid_ = {};
 	uint32_t psn_ = 0;

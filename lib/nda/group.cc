@@ -233,27 +233,31 @@ int Group::compare_hellos(const std::vector<Hello> &all) const
 	return 0;
 }
 
-// Everybody hears everything and takes what is meant for it.
 int Group::exchange_channels()
 {
+	std::vector<uint8_t> all;
+	const int rc = exchange_descs(all);
+	// Nobody goes on before every queue is ready for what may come.
+	return rc ? rc : exchange_.agree(guard([&] { return finish(all); }));
+}
+
+// Everybody hears everything and takes what is meant for it.
+int Group::exchange_descs(std::vector<uint8_t> &all)
+{
 	const size_t size = size_t(n_queues()) * NDA_CHANNEL_DESC_BYTES;
-	std::vector<uint8_t> own, all;
+	std::vector<uint8_t> own;
 	// Out of memory here must not leave the others waiting.
 	const int room = guard([&] {
 		own.resize(size);
 		all.resize(size * shape_.n_pes);
 		return 0;
 	});
-	int rc = exchange_.agree(room);
+	const int rc = exchange_.agree(room);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < n_queues(); i++)
 		channels_[i]->export_desc(own.data() + size_t(i) * NDA_CHANNEL_DESC_BYTES);
-	rc = exchange_.allgather(own.data(), all.data(), size);
-	if (rc)
-		return rc;
-	// Nobody goes on before every queue is ready for what may come.
-	return exchange_.agree(guard([&] { return finish(all); }));
+	return exchange_.allgather(own.data(), all.data(), size);
 }
 
 int Group::finish(const std::vector<uint8_t> &descs)
@@ -268,6 +272,8 @@ int Group::connect_channels(const std::vector<uint8_t> &descs)
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
 			const size_t theirs =
 				size_t(to) * n_queues() + index(owner, shape_.pe);
+			if (channels_[index(owner, to)]->connected())
+				continue;
 			const int rc = channels_[index(owner, to)]->connect(
 				descs.data() + theirs * NDA_CHANNEL_DESC_BYTES);
 			if (rc)
@@ -287,6 +293,8 @@ int Group::describe_queue(uint32_t owner, uint32_t to, nda_queue &queue) const
 		return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 	queue.scratch_remote = peer.addr;
 	queue.scratch_local = heap_buffer_.addr() + scratch_offset(index(owner, to));
+	if (shared_queues_)
+		share(queue.state);
 	return 0;
 }
 
@@ -319,6 +327,89 @@ int Group::publish()
 	queues_ = std::move(queues);
 	views_.resize(n_cores_);
 	return 0;
+}
+
+// A queue is broken if either end says so: then both start anew.
+int Group::find_broken(std::vector<uint8_t> &broken)
+{
+	std::vector<uint8_t> own, all;
+	const int local = guard([&] {
+		if (npu_->busy())
+			return fail(-EBUSY, "group: repair: a kernel runs");
+		for (uint32_t core = 0; core < n_cores_; core++)
+			if (views_[core])
+				return fail(-EBUSY,
+					"group: repair: the queues of core %u are lent",
+					core);
+		own.resize(n_queues());
+		all.resize(size_t(n_queues()) * shape_.n_pes);
+		broken.resize(n_queues());
+		for (uint32_t i = 0; i < n_queues(); i++) {
+			nda_queue_error error = {};
+			const int rc = npu_->read(&error,
+				table_.addr() + state_offset(i) +
+					offsetof(nda_queue_state, error),
+				sizeof(error));
+			if (rc)
+				return rc;
+			own[i] = error.status != NDA_OK || !channels_[i]->connected();
+		}
+		return 0;
+	});
+	int rc = exchange_.agree(local);
+	if (!rc)
+		rc = exchange_.allgather(own.data(), all.data(), own.size());
+	if (rc)
+		return rc;
+	for (uint32_t owner = 0; owner < n_owners(); owner++)
+		for (uint32_t to = 0; to < shape_.n_pes; to++)
+			broken[index(owner, to)] = own[index(owner, to)] ||
+				all[size_t(to) * n_queues() + index(owner, shape_.pe)];
+	return 0;
+}
+
+int Group::reset_broken(const std::vector<uint8_t> &broken)
+{
+	for (uint32_t i = 0; i < n_queues(); i++) {
+		const int rc = broken[i] ? channels_[i]->reset() : 0;
+		if (rc)
+			return fail_in(rc, "group: repair: %s to PE %u",
+				text(i / shape_.n_pes).c_str(), i % shape_.n_pes);
+	}
+	return 0;
+}
+
+int Group::publish_again(const std::vector<uint8_t> &broken)
+{
+	for (uint32_t i = 0; i < n_queues(); i++) {
+		if (!broken[i])
+			continue;
+		nda_queue queue = {};
+		int rc = describe_queue(i / shape_.n_pes, i % shape_.n_pes, queue);
+		if (!rc)
+			rc = npu_->write(
+				table_.addr() + queue_offset(i), &queue, sizeof(queue));
+		if (rc)
+			return fail_in(rc, "group: repair");
+		queues_[i] = queue;
+	}
+	return 0;
+}
+
+int Group::repair()
+{
+	std::vector<uint8_t> broken, descs;
+	int rc = find_broken(broken);
+	if (!rc) // nobody connects before both ends are reset
+		rc = exchange_.agree(guard([&] { return reset_broken(broken); }));
+	if (!rc)
+		rc = exchange_descs(descs);
+	if (rc)
+		return rc;
+	return exchange_.agree(guard([&] {
+		const int local = connect_channels(descs);
+		return local ? local : publish_again(broken);
+	}));
 }
 
 int Group::heap_alloc(uint64_t size, uint64_t &addr)

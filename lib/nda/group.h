@@ -46,6 +46,7 @@ public:
 	int view_lend(uint32_t core, uint64_t &addr);
 	int view_return(uint32_t core);
 	int abort(uint32_t value);
+	int repair();
 	// owner: core * queues_per_core + queue.
 	int queue_error(uint32_t pe, uint32_t owner, nda_queue_error &error);
 	int queue_info(uint32_t pe, uint32_t owner, nda_channel_info &info);
@@ -74,8 +75,12 @@ private:
 	int exchange_hellos(int local);
 	int compare_hellos(const std::vector<Hello> &all) const;
 	int exchange_channels();
+	int exchange_descs(std::vector<uint8_t> &all);
 	int finish(const std::vector<uint8_t> &descs);
 	int connect_channels(const std::vector<uint8_t> &descs);
+	int find_broken(std::vector<uint8_t> &broken);
+	int reset_broken(const std::vector<uint8_t> &broken);
+	int publish_again(const std::vector<uint8_t> &broken);
 	int publish();
 	int describe_queue(uint32_t owner, uint32_t pe, nda_queue &queue) const;
 

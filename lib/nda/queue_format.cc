@@ -90,4 +90,17 @@ bool describe_queue(nda_format format, const QueueSource &source, nda_queue &que
 	}
 }
 
+// The rings of Soft-RoCE are the kernel's, in host memory, and go on where they were when
+// their QP was reset. What the CQ still holds is of the QP's earlier life.
+void resume_queue(nda_format format, nda_queue &queue)
+{
+	if (format != NDA_FORMAT_RXE)
+		return;
+	const auto index = [](uint64_t addr) { return reinterpret_cast<uint32_t *>(addr); };
+	const uint32_t head = __atomic_load_n(index(queue.sq_record), __ATOMIC_ACQUIRE);
+	const uint32_t ci = __atomic_load_n(index(queue.rxe.cq_producer), __ATOMIC_ACQUIRE);
+	__atomic_store_n(index(queue.cq_record), ci, __ATOMIC_RELEASE);
+	queue.state = rxe::derive_state(head, head, ci);
+}
+
 } // namespace nda

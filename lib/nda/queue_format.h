@@ -26,6 +26,9 @@ struct QueueSource {
 // driver gave is unusable; queue shows what it was.
 bool describe_queue(nda_format format, const QueueSource &source, nda_queue &queue);
 
+// The mutable line of a described queue whose QP was reset: where its rings have come to.
+void resume_queue(nda_format format, nda_queue &queue);
+
 } // namespace nda
 
 #endif

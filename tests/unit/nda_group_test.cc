@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/shared.h>
 #include <nda/aiv/soft_core.h>
 
 #include "tests/mock/nda_job.h"
@@ -601,6 +602,155 @@ TEST(GroupError, OfAQueueIsReadOnTheHost)
 	EXPECT_EQ(nda_group_queue_error(job.pes[0].group, 2, 0, &error), -EINVAL);
 	EXPECT_EQ(nda_group_queue_error(job.pes[0].group, 1, 1, &error), -EINVAL);
 	EXPECT_EQ(nda_group_queue_error(job.pes[0].group, 1, 0, nullptr), -EINVAL);
+}
+
+// What is published of a PE's first queue to another.
+nda_queue published(const Job::Pe &pe, uint32_t to)
+{
+	nda_table t = {};
+	nda_queue q = {};
+	const uint64_t table = nda_group_table(pe.group);
+	EXPECT_EQ(nda_npu_read(pe.npu, &t, table, sizeof(t)), 0);
+	EXPECT_EQ(nda_npu_read(pe.npu, &q, table + t.queues_offset + to * NDA_QUEUE_STRIDE,
+			  sizeof(q)),
+		0);
+	return q;
+}
+
+// Every third request of a queue fails: the third put does, and after the repair the count
+// starts anew.
+TEST(GroupRepair, TakesAQueueOutOfErrorInItsOldPlace)
+{
+	JobOptions o;
+	o.nic.inject = "remote-access-error:3";
+	Job job(o);
+	expect_all_ok(job.create_groups());
+	std::vector<uint64_t> addrs;
+	job.heap_alloc(4096, addrs);
+	nda_group *group = job.pes[0].group;
+	const auto put = [&] {
+		Work w = {nda_group_table(group), addrs[0], addrs[0] + 2048, 8, {}};
+		EXPECT_EQ(nda_npu_launch(job.pes[0].npu, put_kernel, &w, 1), 0);
+		EXPECT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
+		return w.status[0];
+	};
+	const nda_queue before = published(job.pes[0], 1);
+	for (int life = 0; life < 3; life++) {
+		SCOPED_TRACE(life);
+		EXPECT_EQ(put(), NDA_OK);
+		EXPECT_EQ(put(), NDA_OK);
+		EXPECT_EQ(put(), NDA_REMOTE_ACCESS);
+		EXPECT_EQ(put(), NDA_REMOTE_ACCESS);
+		expect_all_ok(on_each(2, [&](uint32_t pe) {
+			return outcome(nda_group_repair(job.pes[pe].group));
+		}));
+		nda_queue_error error = {};
+		EXPECT_EQ(nda_group_queue_error(group, 1, 0, &error), 0);
+		EXPECT_EQ(error.status, uint32_t(NDA_OK));
+	}
+	const nda_queue after = published(job.pes[0], 1);
+	EXPECT_EQ(after.sq_base, before.sq_base);
+	EXPECT_EQ(after.cq_base, before.cq_base);
+	EXPECT_EQ(after.sq_doorbell, before.sq_doorbell);
+	EXPECT_EQ(after.qpn, before.qpn);
+	EXPECT_EQ(after.scratch_local, before.scratch_local);
+}
+
+TEST(GroupRepair, LeavesQueuesAloneThatAreInOrder)
+{
+	Job job({});
+	expect_all_ok(job.create_groups());
+	std::vector<uint64_t> addrs;
+	job.heap_alloc(4096, addrs);
+	Work w = {nda_group_table(job.pes[0].group), addrs[0], addrs[0] + 2048, 8, {}};
+	ASSERT_EQ(nda_npu_launch(job.pes[0].npu, put_kernel, &w, 1), 0);
+	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
+	ASSERT_EQ(w.status[0], NDA_OK);
+	expect_all_ok(on_each(2,
+		[&](uint32_t pe) { return outcome(nda_group_repair(job.pes[pe].group)); }));
+	const nda_queue q = published(job.pes[0], 1);
+	EXPECT_EQ(q.state.head, 1u);
+	EXPECT_EQ(q.state.tail, 1u);
+}
+
+TEST(GroupRepair, IsRefusedOnAllPesWhileAKernelRunsOnOne)
+{
+	Job job({});
+	expect_all_ok(job.create_groups());
+	std::atomic<bool> go{false};
+	const nda_kernel_fn wait = [](const nda_core *, void *arg) {
+		while (!static_cast<std::atomic<bool> *>(arg)->load())
+			std::this_thread::yield();
+	};
+	ASSERT_EQ(nda_npu_launch(job.pes[1].npu, wait, &go, 1), 0);
+	const std::vector<Outcome> outcomes = on_each(2,
+		[&](uint32_t pe) { return outcome(nda_group_repair(job.pes[pe].group)); });
+	go = true;
+	EXPECT_EQ(nda_npu_wait(job.pes[1].npu, generous_ms), 0);
+	for (const Outcome &o : outcomes) {
+		EXPECT_EQ(o.rc, -EBUSY);
+		EXPECT_NE(o.detail.find("repair: a kernel runs"), std::string::npos)
+			<< o.detail;
+	}
+}
+
+TEST(GroupAbort, EndsAWaitThatNobodyElseEnds)
+{
+	Job job({});
+	expect_all_ok(job.create_groups());
+	std::vector<uint64_t> addrs;
+	job.heap_alloc(64, addrs);
+	Work w = {nda_group_table(job.pes[0].group), 0, addrs[0], 0, {}};
+	const nda_kernel_fn wait = [](const nda_core *core, void *arg) {
+		Work *work = static_cast<Work *>(arg);
+		aiv::Device<aiv::SoftCore> device;
+		work->status[0] = device.open(aiv::SoftCore(core), work->table, 0);
+		if (work->status[0] == NDA_OK)
+			work->status[0] =
+				device.wait_until<uint64_t>(work->target, aiv::cmp::eq, 1);
+	};
+	ASSERT_EQ(nda_npu_launch(job.pes[0].npu, wait, &w, 1), 0);
+	EXPECT_EQ(nda_group_abort(job.pes[0].group, 1), 0);
+	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
+	EXPECT_EQ(w.status[0], NDA_ABORTED);
+	EXPECT_EQ(nda_group_abort(nullptr, 1), -EINVAL);
+}
+
+struct SharedWork {
+	uint64_t table;
+	uint64_t buffer;
+	int status[4];
+};
+
+// A group of shared queues: four cores put through the one queue to PE 1.
+TEST(Group, CoresShareAQueueWhereItIsMadeSo)
+{
+	JobOptions o;
+	o.group.flags = NDA_GROUP_SHARED_QUEUES;
+	Job job(o);
+	expect_all_ok(job.create_groups());
+	std::vector<uint64_t> addrs;
+	job.heap_alloc(8192, addrs);
+	std::vector<uint8_t> bytes(8192);
+	for (size_t i = 0; i < bytes.size(); i++)
+		bytes[i] = static_cast<uint8_t>(i * 13 + i / 256);
+	ASSERT_EQ(nda_npu_write(job.pes[0].npu, addrs[0], bytes.data(), 8192), 0);
+	SharedWork w = {nda_group_table(job.pes[0].group), addrs[0], {}};
+	const nda_kernel_fn put = [](const nda_core *core, void *arg) {
+		SharedWork *work = static_cast<SharedWork *>(arg);
+		aiv::SharedDevice<aiv::SoftCore> device;
+		int status = device.open(aiv::SoftCore(core), work->table, 0);
+		for (uint64_t at = core->index * 8; !status && at < 8192; at += 32)
+			status = device.put_nbi(1, work->buffer + at, work->buffer + at, 8);
+		work->status[core->index] = status ? status : device.quiet(1);
+	};
+	ASSERT_EQ(nda_npu_launch(job.pes[0].npu, put, &w, 4), 0);
+	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
+	for (int status : w.status)
+		EXPECT_EQ(status, NDA_OK);
+	std::vector<uint8_t> there(8192);
+	ASSERT_EQ(nda_npu_read(job.pes[1].npu, there.data(), addrs[1], 8192), 0);
+	EXPECT_EQ(there, bytes);
 }
 
 // ---- Teardown ------------------------------------------------------------------------
