@@ -17,66 +17,26 @@ constexpr uint64_t one_access_in = 8;
 
 void Sim::add_core(std::function<void(SimCore)> body)
 {
-	auto actor = std::make_unique<Actor>();
+	size_t index = cores_.size();
 
-	actor->body = std::move(body);
-	actors_.push_back(std::move(actor));
+	cores_.push_back(std::make_unique<Fiber>([this, index, body = std::move(body)] {
+		body(SimCore(this, cores_[index].get()));
+	}));
 }
 
-Sim::~Sim()
-{
-	for (auto &actor : actors_)
-		if (actor->thread.joinable())
-			actor->thread.join();
-}
-
-void Sim::actor_main(Actor *actor)
-{
-	{
-		std::unique_lock<std::mutex> lock(mutex_);
-		actor->turn.wait(lock, [&] { return actor->has_turn; });
-	}
-	actor->body(SimCore(this, actor));
-	std::unique_lock<std::mutex> lock(mutex_);
-	actor->done = true;
-	actor->has_turn = false;
-	scheduler_.notify_one();
-}
-
-void Sim::give_turn(Actor *actor)
-{
-	std::unique_lock<std::mutex> lock(mutex_);
-
-	actor->has_turn = true;
-	actor->turn.notify_one();
-	scheduler_.wait(lock, [&] { return !actor->has_turn; });
-}
-
-void Sim::give_up_turn(Actor *actor)
-{
-	std::unique_lock<std::mutex> lock(mutex_);
-
-	actor->has_turn = false;
-	scheduler_.notify_one();
-	actor->turn.wait(lock, [&] { return actor->has_turn; });
-}
-
-/* Only the holder of the turn comes here, so the generator needs no lock. */
-void Sim::maybe_give_up_turn(Actor *actor)
+void Sim::maybe_give_up_turn(Fiber *core)
 {
 	if (random_() % one_access_in == 0)
-		give_up_turn(actor);
+		core->yield();
 }
 
 bool Sim::run()
 {
 	uint64_t turns_over = 0;
-	std::vector<Actor *> waiting;
+	std::vector<Fiber *> waiting;
 
-	for (auto &actor : actors_) {
-		actor->thread = std::thread(&Sim::actor_main, this, actor.get());
-		waiting.push_back(actor.get());
-	}
+	for (auto &core : cores_)
+		waiting.push_back(core.get());
 	while (!waiting.empty()) {
 		size_t next = random_() % (waiting.size() + models_.size());
 
@@ -93,11 +53,9 @@ bool Sim::run()
 			models_[next - waiting.size()]();
 			continue;
 		}
-		give_turn(waiting[next]);
-		if (waiting[next]->done) {
-			waiting[next]->thread.join();
+		waiting[next]->resume();
+		if (waiting[next]->done())
 			waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(next));
-		}
 	}
 	return turns_over == 0;
 }

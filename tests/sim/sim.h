@@ -8,24 +8,21 @@
  *	sim.add_model([&] { model.step(); });
  *	EXPECT_TRUE(sim.run());
  *
- * A core is a thread that runs only while it holds the turn, and gives it up in relax()
- *and, now and then, at an access that others may see. A model is a function, called in
- *between.
+ * A core is a fiber of the calling thread. It gives up its turn in relax() and, now and
+ *then, at an access that others may see. A model is a function, called in between.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
 
 #include <stdint.h>
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <random>
-#include <thread>
 #include <vector>
 
 #include <nda/aiv/host_core.h>
+#include <tests/sim/fiber.h>
 
 namespace nda::test {
 
@@ -37,7 +34,6 @@ public:
 	explicit Sim(uint64_t seed, uint64_t limit_us = 1000000)
 		: random_(seed), limit_ns_(limit_us * 1000)
 	{}
-	~Sim();
 
 	Sim(const Sim &) = delete;
 	Sim &operator=(const Sim &) = delete;
@@ -56,22 +52,9 @@ public:
 private:
 	friend class SimCore;
 
-	struct Actor {
-		std::function<void(SimCore)> body;
-		std::thread thread;
-		std::condition_variable turn;
-		bool has_turn = false;
-		bool done = false;
-	};
+	void maybe_give_up_turn(Fiber *core);
 
-	void actor_main(Actor *actor);
-	void give_turn(Actor *actor);
-	void give_up_turn(Actor *actor);
-	void maybe_give_up_turn(Actor *actor);
-
-	std::mutex mutex_;
-	std::condition_variable scheduler_;
-	std::vector<std::unique_ptr<Actor>> actors_;
+	std::vector<std::unique_ptr<Fiber>> cores_;
 	std::vector<std::function<void()>> models_;
 	std::mt19937_64 random_;
 	uint64_t limit_ns_;
@@ -79,14 +62,14 @@ private:
 	uint64_t trace_ = 0;
 };
 
-/* The core of one of Sim's threads. */
+/* A core of Sim. */
 class SimCore {
 public:
 	static constexpr bool stages_wqes = false;
 	static constexpr bool has_atomics = true;
 
 	SimCore() = default;
-	SimCore(Sim *sim, Sim::Actor *actor) : sim_(sim), actor_(actor) {}
+	SimCore(Sim *sim, Fiber *fiber) : sim_(sim), fiber_(fiber) {}
 
 	template <class T>
 	T load(uint64_t addr) const
@@ -101,31 +84,31 @@ public:
 	template <class T>
 	T load_acquire(uint64_t addr) const
 	{
-		sim_->maybe_give_up_turn(actor_);
+		sim_->maybe_give_up_turn(fiber_);
 		return host_.load_acquire<T>(addr);
 	}
 	template <class T>
 	void store_release(uint64_t addr, T value) const
 	{
-		sim_->maybe_give_up_turn(actor_);
+		sim_->maybe_give_up_turn(fiber_);
 		host_.store_release<T>(addr, value);
 	}
 	template <class T>
 	void st_dev(uint64_t addr, T value) const
 	{
-		sim_->maybe_give_up_turn(actor_);
+		sim_->maybe_give_up_turn(fiber_);
 		host_.st_dev(addr, value);
 	}
 	template <class T>
 	T fetch_add(uint64_t addr, T value) const
 	{
-		sim_->maybe_give_up_turn(actor_);
+		sim_->maybe_give_up_turn(fiber_);
 		return host_.fetch_add<T>(addr, value);
 	}
 	template <class T>
 	T compare_swap(uint64_t addr, T compare, T swap) const
 	{
-		sim_->maybe_give_up_turn(actor_);
+		sim_->maybe_give_up_turn(fiber_);
 		return host_.compare_swap<T>(addr, compare, swap);
 	}
 	void clean(aiv::site, uint64_t, uint64_t) const {}
@@ -137,11 +120,11 @@ public:
 	}
 	uint64_t cycles() const { return sim_->now_ns(); }
 	uint64_t cycles_per_us() const { return 1000; }
-	void relax() const { sim_->give_up_turn(actor_); }
+	void relax() const { fiber_->yield(); }
 
 private:
 	Sim *sim_ = nullptr;
-	Sim::Actor *actor_ = nullptr;
+	Fiber *fiber_ = nullptr;
 	aiv::HostCore host_;
 };
 

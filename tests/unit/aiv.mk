@@ -10,8 +10,9 @@ $(B)/tests/golden_test: $(call objs,$(wildcard tests/unit/golden_*.cc))
 $(foreach test,hns1825_format in_die_format udma_format xscale_format,$(eval $(call unit_test,$(test)_test)))
 $(foreach test,aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow aiv_cores,$(eval $(call unit_test,$(test)_test)))
 $(eval $(call unit_test,aiv_in_die_test))
-$(eval $(call unit_test,sim_core_test,$(call objs,tests/sim/sim.cc)))
-$(eval $(call unit_test,aiv_shared_test,$(call objs,tests/sim/sim.cc)))
+sim_objs := $(call objs,tests/sim/sim.cc tests/sim/fiber.cc)
+$(eval $(call unit_test,sim_core_test,$(sim_objs)))
+$(eval $(call unit_test,aiv_shared_test,$(sim_objs)))
 
 # The device side with both compilers' freestanding modes.
 lint: lint-freestanding
