@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <sys/resource.h>
 
 namespace nda::soft {
 namespace {
@@ -40,6 +41,22 @@ void print(const char *text)
 const char *error_detail()
 {
 	return detail;
+}
+
+const char *cause(int error)
+{
+	static thread_local char text[128];
+	struct rlimit limit;
+	if (error == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+		snprintf(text, sizeof(text),
+			"this process may have no more than %llu descriptors (ulimit -n)",
+			static_cast<unsigned long long>(limit.rlim_cur));
+	else if (error == ENFILE)
+		snprintf(text, sizeof(text),
+			"the system has no more descriptors (sysctl fs.file-max)");
+	else
+		snprintf(text, sizeof(text), "%s", strerror(error));
+	return text;
 }
 
 int fail(int code, const char *format, ...)

@@ -13,6 +13,8 @@ namespace nda::soft {
 // Sets the calling thread's text and returns code, a negative errno.
 int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 const char *error_detail();
+// As strerror, but says of which limit there is no more; of this thread, until its next.
+const char *cause(int error);
 
 enum class LogLevel {
 	none,

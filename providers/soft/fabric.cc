@@ -33,6 +33,18 @@ int random_bytes(void *to, size_t size)
 	return n == static_cast<ssize_t>(size) ? 0 : -EIO;
 }
 
+int fail_refused(uint64_t process, int error)
+{
+	if (error == EMFILE)
+		return fail(-error,
+			"fabric: process %016" PRIx64
+			" may have no more descriptors: its ulimit -n is reached",
+			process);
+	return fail(error > 0 && error < 4096 ? -error : -EPROTO,
+		"fabric: process %016" PRIx64 " could not take this one: %s", process,
+		cause(error));
+}
+
 std::chrono::milliseconds left(uint64_t deadline)
 {
 	uint64_t now = now_ns();
@@ -70,20 +82,19 @@ int Fabric::create_control()
 	int rc;
 	Fd fd(memfd_create("nda-control", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	if (!fd || ftruncate(fd.get(), sizeof(ControlSegment)))
-		return fail(
-			-errno, "fabric: making the control segment: %s", strerror(errno));
+		return fail(-errno, "fabric: making the control segment: %s", cause(errno));
 	Mapping mapping;
 	rc = mapping.map(
 		sizeof(ControlSegment), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get());
 	if (rc)
-		return fail(rc, "fabric: mapping the control segment: %s", strerror(-rc));
+		return fail(rc, "fabric: mapping the control segment: %s", cause(-rc));
 	madvise(mapping.data(), mapping.size(), MADV_DONTDUMP);
 	// No one else may map it for writing, where the kernel can enforce that.
 	int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 	if (fcntl(fd.get(), F_ADD_SEALS, seals | F_SEAL_FUTURE_WRITE) &&
 		fcntl(fd.get(), F_ADD_SEALS, seals))
 		return fail(
-			-errno, "fabric: sealing the control segment: %s", strerror(errno));
+			-errno, "fabric: sealing the control segment: %s", cause(errno));
 
 	rc = random_bytes(&process_, sizeof(process_));
 	if (rc || process_ == 0)
@@ -121,7 +132,9 @@ int Fabric::start()
 	if (!wake_fd_)
 		wake_fd_ = Fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (!wake_fd_)
-		return fail(-errno, "fabric: eventfd: %s", strerror(errno));
+		return fail(-errno, "fabric: eventfd: %s", cause(errno));
+	if (!spare_)
+		spare_ = Fd(eventfd(0, EFD_CLOEXEC));
 
 	pthread_t thread;
 	auto body = [](void *self) -> void * {
@@ -130,7 +143,7 @@ int Fabric::start()
 	};
 	int rc = start_thread(thread, "nda-fabric", body, this);
 	if (rc)
-		return fail(rc, "fabric: starting the service thread: %s", strerror(-rc));
+		return fail(rc, "fabric: starting the service thread: %s", cause(-rc));
 	pthread_detach(thread);
 	// It takes the life word first; until then this process would look dead.
 	changed_.wait(lock, [this] { return started_; });
@@ -164,7 +177,7 @@ int Fabric::listen()
 	socklen_t size = socket_address(session_id_, process_, address);
 	if (!socket || bind(socket.get(), reinterpret_cast<sockaddr *>(&address), size) ||
 		::listen(socket.get(), 128))
-		return fail(-errno, "fabric: listening for peers: %s", strerror(errno));
+		return fail(-errno, "fabric: listening for peers: %s", cause(errno));
 	listener_ = std::move(socket);
 	wake();
 	return 0;
@@ -257,6 +270,33 @@ void Fabric::end_connections()
 	}
 }
 
+void Fabric::refuse(int socket, int error)
+{
+	Message m = message(MessageType::refused);
+	m.size = static_cast<uint64_t>(error);
+	// It learns of the end all the same.
+	(void)!send_message(socket, m);
+}
+
+// With the descriptor that was kept for this. True if someone was told.
+bool Fabric::refuse_one()
+{
+	int error = errno;
+	if (!spare_)
+		return false;
+	spare_ = Fd();
+	{
+		Fd socket(accept4(
+			listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+		if (socket && same_user(socket.get()))
+			refuse(socket.get(), error);
+		error = socket ? 0 : errno;
+	}
+	spare_ = Fd(eventfd(0, EFD_CLOEXEC));
+	errno = error;
+	return error == 0;
+}
+
 void Fabric::accept_all()
 {
 	size_t strangers = 0;
@@ -266,6 +306,8 @@ void Fabric::accept_all()
 		Fd socket(accept4(
 			listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 		if (!socket) {
+			if ((errno == EMFILE || errno == ENFILE) && refuse_one())
+				continue;
 			// Without descriptors the same one would be waiting at once again.
 			if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
 				accept_after_ = now_ns() + accept_pause_ms * ns_per_ms;
@@ -298,7 +340,11 @@ void Fabric::handle(Connection &connection)
 			rc = handle_message(connection, m, std::move(fd));
 		if (rc) {
 			if (rc != -ECONNRESET)
-				SOFT_LOG(warn, "fabric: dropped a peer: %s", strerror(-rc));
+				SOFT_LOG(warn, "fabric: dropped a peer: %s", cause(-rc));
+			// Not to who has not shown the secret, nor breaks the protocol.
+			if ((rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM) &&
+				connection.state != Connection::State::hello)
+				refuse(connection.socket.get(), -rc);
 			connection.over = true;
 			return;
 		}
@@ -337,6 +383,10 @@ int Fabric::handle_message(Connection &connection, const Message &m, Fd fd)
 		return map_segment(*connection.peer, m, fd);
 	case MessageType::end:
 		connection.peer->complete_ = true;
+		changed_.notify_all();
+		return 0;
+	case MessageType::refused:
+		connection.peer->refused_ = static_cast<int>(m.size);
 		changed_.notify_all();
 		return 0;
 	case MessageType::gone:
@@ -473,15 +523,14 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 	socklen_t size = socket_address(session_id_, process, address);
 	Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (!socket)
-		return fail(-errno, "fabric: socket: %s", strerror(errno));
+		return fail(-errno, "fabric: socket: %s", cause(errno));
 	while (::connect(socket.get(), reinterpret_cast<sockaddr *>(&address), size)) {
 		// The queue of a busy listener is full for a moment.
 		if (errno != EAGAIN && errno != EINTR)
 			return fail(errno == ECONNREFUSED ? -ECONNREFUSED : -errno,
 				"fabric: process %016" PRIx64 " of this session: %s",
 				process,
-				errno == ECONNREFUSED ? "no such process"
-						      : strerror(errno));
+				errno == ECONNREFUSED ? "no such process" : cause(errno));
 		if (now_ns() > deadline)
 			return fail(-ETIMEDOUT,
 				"fabric: process %016" PRIx64 " does not accept", process);
@@ -500,15 +549,17 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 	if (rc)
 		return fail(-ECONNRESET,
 			"fabric: process %016" PRIx64 " does not listen: %s", process,
-			strerror(-rc));
+			cause(-rc));
 	auto c = std::make_unique<Connection>();
 	c->socket = std::move(socket);
 	c->state = Connection::State::member;
 	c->peer = peer;
 	connections_.push_back(std::move(c));
 	wake();
-	changed_.wait_for(
-		lock, left(deadline), [&] { return peer->complete_ || peer->dead(); });
+	changed_.wait_for(lock, left(deadline),
+		[&] { return peer->complete_ || peer->refused_ || peer->dead(); });
+	if (peer->refused_)
+		return fail_refused(process, peer->refused_);
 	if (peer->dead())
 		return fail(-ECONNRESET, "fabric: process %016" PRIx64 " died", process);
 	if (!peer->complete_)
@@ -539,8 +590,9 @@ int Fabric::handshake(
 			"fabric: process %016" PRIx64 " refused: not the same session",
 			process);
 	if (rc)
-		return fail(
-			rc, "fabric: process %016" PRIx64 ": %s", process, strerror(-rc));
+		return fail(rc, "fabric: process %016" PRIx64 ": %s", process, cause(-rc));
+	if (reply.type == MessageType::refused && reply.process == process)
+		return fail_refused(process, static_cast<int>(reply.size));
 	std::lock_guard<std::mutex> lock(mutex_);
 	if (reply.type != MessageType::welcome || reply.process != process ||
 		!equal_secrets(reply.secret, secret_))
@@ -550,7 +602,7 @@ int Fabric::handshake(
 	rc = map_control(process, control, peer);
 	if (rc)
 		return fail(rc, "fabric: control segment of process %016" PRIx64 ": %s",
-			process, strerror(-rc));
+			process, cause(-rc));
 	return 0;
 }
 
@@ -560,7 +612,7 @@ int Fabric::add_npu(int fd, uint8_t *base, uint64_t size, uint32_t &segment)
 {
 	Fd own(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	if (!own)
-		return fail(-errno, "fabric: %s", strerror(errno));
+		return fail(-errno, "fabric: %s", cause(errno));
 	std::lock_guard<std::mutex> lock(mutex_);
 	for (uint32_t slot = 0; slot < max_npus; slot++) {
 		if (segment_ids_[slot])

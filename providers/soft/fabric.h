@@ -75,6 +75,8 @@ private:
 	int serve_once();
 	void end_connections();
 	void accept_all();
+	bool refuse_one();
+	void refuse(int socket, int error);
 	void handle(Connection &connection);
 	int handle_message(Connection &connection, const Message &message, Fd fd);
 	int map_control(uint64_t process, const Fd &fd, std::shared_ptr<Peer> &peer);
@@ -108,6 +110,7 @@ private:
 	std::map<uint64_t, std::shared_ptr<Peer>> peers_; // all that may be in a transfer
 	std::set<uint64_t> connecting_;
 	uint64_t accept_after_ = 0; // a time, where descriptors had run out
+	Fd spare_;                  // to say so to who connects meanwhile
 	Fd segment_fds_[max_npus];
 	uint32_t segment_ids_[max_npus] = {};
 	uint32_t segment_generation_ = 1;

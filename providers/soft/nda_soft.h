@@ -183,7 +183,8 @@ struct nda_soft_api {
 	 * CQ too unless another QP uses it. -EINVAL for a step, an attribute or a value
 	 * that is not allowed; to RTR: -ECONNREFUSED no such process in this session,
 	 * -EACCES it belongs to another user or session, -ENOTCONN this process has no
-	 * session, -ETIMEDOUT; to ERR or RESET: -ETIMEDOUT as dereg_mr.
+	 * session, -EMFILE, -ENFILE here or at the peer, as the text says, -ETIMEDOUT; to
+	 * ERR or RESET: -ETIMEDOUT as dereg_mr.
 	 */
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	/* All attributes, whatever mask says. */

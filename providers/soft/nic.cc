@@ -209,7 +209,7 @@ int Nic::open(const nda_soft_nic_attr &attr, Nic *&nic)
 	rc = fresh->doorbells_.map(doorbell_bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 	if (rc)
-		return fail(rc, "NIC: doorbells: %s", strerror(-rc));
+		return fail(rc, "NIC: doorbells: %s", cause(-rc));
 	std::lock_guard<std::mutex> lock(registry().mutex);
 	if (registry().next_number > UINT16_MAX)
 		return fail(-ENOSPC, "NIC: this process has opened %u NICs", UINT16_MAX);

@@ -79,8 +79,7 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 	std::unique_ptr<Npu> fresh(new Npu(memory, attr.strict, attr.assist));
 	rc = fresh->map();
 	if (rc)
-		return fail(
-			rc, "NPU: %" PRIu64 " bytes of memory: %s", memory, strerror(-rc));
+		return fail(rc, "NPU: %" PRIu64 " bytes of memory: %s", memory, cause(-rc));
 	rc = fabric.add_npu(
 		fresh->memory_fd_.get(), fresh->real_.data(), memory, fresh->segment_);
 	if (rc)
@@ -380,7 +379,7 @@ int Npu::launch(nda_kernel_fn fn, void *arg, uint32_t cores)
 		join(fresh);
 		lock.lock();
 		launched_ = false;
-		return fail(rc, "launch: starting core %u: %s", i, strerror(-rc));
+		return fail(rc, "launch: starting core %u: %s", i, cause(-rc));
 	}
 	cores_ = std::move(fresh);
 	gate_ = Gate::open;

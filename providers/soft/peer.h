@@ -46,7 +46,9 @@ private:
 	const Mapping mapping_; // empty for this process itself
 	std::atomic<bool> lost_{false};
 	Segment segments_[max_npus];
-	bool complete_ = false; // all segments of the start have come; under Fabric's mutex
+	// Under Fabric's mutex.
+	bool complete_ = false; // all segments of the start have come
+	int refused_ = 0;       // why it did not take this process's, an errno
 };
 
 } // namespace nda::soft

@@ -38,6 +38,14 @@ bool take_descriptors(struct msghdr &header, Fd &fd)
 	return one;
 }
 
+// Why a descriptor that came was lost: the kernel does not say. 0: it was not for want of
+// a number.
+int want_of_descriptors(int socket)
+{
+	Fd probe(fcntl(socket, F_DUPFD_CLOEXEC, 0));
+	return !probe && (errno == EMFILE || errno == ENFILE) ? -errno : 0;
+}
+
 } // namespace
 
 int send_message(int socket, const Message &message, int fd)
@@ -74,14 +82,20 @@ int receive_message(int socket, Message &message, Fd &fd)
 	header.msg_controllen = sizeof(control);
 	fd = Fd();
 	ssize_t n;
+	// A reset is told of once, before what the peer has said, and then as the end.
 	do
 		n = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
 	bool descriptors_fit = take_descriptors(header, fd);
 	if (n == 0)
 		return -ECONNRESET;
+	if ((header.msg_flags & MSG_CTRUNC) && !fd) {
+		int rc = want_of_descriptors(socket);
+		if (rc)
+			return rc;
+	}
 	if (n != sizeof(message) || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
 		!descriptors_fit || message.magic != wire_magic)
 		return -EPROTO;

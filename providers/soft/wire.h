@@ -10,6 +10,8 @@
 //   segment..., end       ->
 //                         <-    segment..., end
 //
+// The accepting side answers refused instead where it lacks what it takes.
+//
 // Each verifies the other's user before it sends the secret, and the secret before it
 // sends memory; each has the other's control segment, and waits for it in
 // Fabric::quiesce(), before it gives memory away. After that each side may send segment and
@@ -35,13 +37,14 @@ enum class MessageType : uint32_t {
 	segment = 4,
 	end = 5,
 	gone = 6,
+	refused = 7, // size: why, an errno
 };
 
 struct Message {
 	uint32_t magic;
 	MessageType type;
 	uint64_t process; // the sender's
-	uint64_t size;    // of the segment
+	uint64_t size;    // of the segment, in bytes
 	uint32_t segment;
 	uint32_t reserved;
 	uint8_t secret[secret_bytes];
@@ -51,8 +54,8 @@ static_assert(sizeof(Message) == 48);
 // Sends without waiting, fd < 0 for none. -EAGAIN if the peer does not read.
 int send_message(int socket, const Message &message, int fd = -1);
 
-// Receives without waiting: 0, -EAGAIN, -ECONNRESET at the end, or -EPROTO for what is no
-// message.
+// Receives without waiting: 0, -EAGAIN, -ECONNRESET at the end, -EPROTO for what is no
+// message, or -EMFILE or -ENFILE where there was no room for its descriptor.
 int receive_message(int socket, Message &message, Fd &fd);
 
 // The same, waiting for at most timeout_ms: -ETIMEDOUT.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
 namespace nda::soft_test {
 namespace {
@@ -101,6 +102,30 @@ uint64_t now_ns()
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return static_cast<uint64_t>(t.tv_sec) * 1000000000u +
 		static_cast<uint64_t>(t.tv_nsec);
+}
+
+void DescriptorLimit::set(unsigned more)
+{
+	std::vector<int> taken;
+	for (unsigned i = 0; i <= more; i++)
+		taken.push_back(dup(0));
+	struct rlimit limit;
+	EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = static_cast<rlim_t>(taken.back());
+	for (int fd : taken)
+		close(fd);
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+DescriptorLimit::DescriptorLimit(unsigned more)
+{
+	EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+	set(more);
+}
+
+DescriptorLimit::~DescriptorLimit()
+{
+	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
 }
 
 // ---- NPU -------------------------------------------------------------------------------

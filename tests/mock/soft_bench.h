@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <sys/resource.h>
 #include <vector>
 
 #include <nda/hw/hns1825.h>
@@ -75,6 +76,18 @@ private:
 	bool own_ = false;
 	ibv_context_extend *extend_ = nullptr;
 	ibv_pd *pd_ = nullptr;
+};
+
+// Lets this process have only so many more descriptors than it has.
+class DescriptorLimit {
+public:
+	explicit DescriptorLimit(unsigned more);
+	~DescriptorLimit();
+	DescriptorLimit(const DescriptorLimit &) = delete;
+	static void set(unsigned more); // for good
+
+private:
+	struct rlimit before_;
 };
 
 struct QueueOptions {

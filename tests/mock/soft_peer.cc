@@ -98,6 +98,12 @@ std::string obey(State &s, const std::string &line)
 			rc = s.queue->to_rts();
 		return result(rc);
 	}
+	if (verb == "descriptors") { // COUNT: how many more it may have
+		unsigned count;
+		in >> count;
+		DescriptorLimit::set(count);
+		return "ok";
+	}
 	if (verb == "fill") { // OFFSET COUNT SEED
 		uint64_t offset, count;
 		unsigned seed;

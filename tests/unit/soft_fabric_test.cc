@@ -397,6 +397,36 @@ TEST_F(Fabric, GidOfNoProcessIsRefused)
 	EXPECT_EQ(queue.to_rtr(gid, 1), -ECONNREFUSED);
 }
 
+TEST_F(Fabric, WantOfDescriptorsHereIsNamed)
+{
+	Remote r;
+	EXPECT_EQ(queue.to_init(), 0);
+	for (unsigned more : {0, 1}) {
+		DescriptorLimit limit(more);
+		EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -EMFILE);
+		EXPECT_NE(detail().find("this process may have no more than"),
+			std::string::npos)
+			<< detail();
+		EXPECT_NE(detail().find("ulimit -n"), std::string::npos) << detail();
+	}
+	EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), 0) << detail();
+}
+
+TEST_F(Fabric, WantOfDescriptorsAtThePeerIsNamed)
+{
+	EXPECT_EQ(queue.to_init(), 0);
+	for (unsigned more : {0, 1}) {
+		Remote r;
+		EXPECT_EQ(r.process.ask("descriptors " + std::to_string(more)), "ok");
+		uint64_t begin = now_ns();
+		EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -EMFILE);
+		EXPECT_LT(now_ns() - begin, 2000000000u) << "it was waited for";
+		EXPECT_NE(detail().find("its ulimit -n"), std::string::npos) << detail();
+	}
+	Remote other;
+	EXPECT_EQ(queue.to_rtr(other.gid, other.qpn), 0) << detail();
+}
+
 TEST(Session, SecondDifferentSessionIsBusy)
 {
 	uint8_t other[NDA_SOFT_SESSION_BYTES];
