@@ -68,7 +68,7 @@ struct nda_table {
 struct nda_queue_error {
 	uint32_t status;    /* enum nda_status */
 	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status; udma:
-			       status */
+			       status; xscale: error code */
 	uint8_t raw_vendor; /* hns1825: the byte beside it; rxe: low bits of vendor_err;
 			       udma: substatus */
 	uint16_t wqe_index; /* the hardware's counter of the failed WQE, low bits */
@@ -155,6 +155,21 @@ struct nda_queue_udma {
 	uint8_t owner;        /* @32 1: requests have the lap's owner bit, 0: none has */
 };
 
+/* nda_queue_xscale.atomics; 0: masked forms alone, whose byte order is settled. */
+enum nda_xscale_atomics {
+	/* fetch_add and compare_swap of 8 bytes use the forms without masks ... */
+	NDA_XSCALE_PLAIN_ATOMICS = 1,
+	/* ... with operands in native order. */
+	NDA_XSCALE_LITTLE_ENDIAN = 2,
+};
+
+struct nda_queue_xscale {
+	uint64_t cq_doorbell;          /* @0 address of the CQ's doorbell register */
+	uint64_t cq_doorbell_template; /* @8 its value but for the index */
+	uint8_t fence_mode; /* @16 of a WQE that waits for READs: 1 to 3, unverified */
+	uint8_t atomics;    /* @17 enum nda_xscale_atomics */
+};
+
 struct nda_queue {
 	/* Immutable, used by every operation. */
 	uint64_t remote_delta; /* @0 peer's heap base - own heap base, mod 2^64 */
@@ -187,6 +202,7 @@ struct nda_queue {
 		struct nda_queue_rxe rxe; /* @192 */
 		struct nda_queue_in_die in_die;
 		struct nda_queue_udma udma;
+		struct nda_queue_xscale xscale;
 		uint8_t reserved[64];
 	};
 };

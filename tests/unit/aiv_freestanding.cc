@@ -8,6 +8,7 @@
 #include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/udma_relay.h>
+#include <nda/aiv/xscale_queue.h>
 #include <nda/hw/udma.h>
 #include <nda/hw/xscale.h>
 
@@ -152,6 +153,20 @@ extern "C" void nda_model_in_die(const uint64_t *in, uint64_t *out, uint32_t ind
 	out[14] = d::cq_record(index) + d::syndrome_of(d::status_of(c.status)) +
 		d::cqe_sub_status(index);
 	out[15] = static_cast<uint64_t>(d::cqe_look(index, index, 256));
+}
+
+extern "C" int nda_kernel_xscale(uint64_t table, uint32_t pe, uint64_t a, uint64_t b,
+	uint64_t n, const nda_region *remote, const nda_region *local,
+	const nda_piece *pieces, uint64_t *former)
+{
+	return whole_kernel<xscale::Engine>(
+		table, pe, a, b, n, remote, local, pieces, former);
+}
+
+extern "C" int nda_host_side_xscale(nda_queue *q, uint32_t head, uint32_t tail)
+{
+	q->state = xscale::derive_state(*q, head, tail, tail);
+	return xscale::queue_usable(*q);
 }
 
 extern "C" int nda_host_side_rxe(nda_queue *q, uint32_t head, uint32_t tail)

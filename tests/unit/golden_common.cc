@@ -259,8 +259,11 @@ void RoceRun::compare_wqes()
 
 		if (slot >= sq_depth_)
 			throw std::runtime_error("a WQE outside its ring");
-		expect_masked("WQE in slot " + std::to_string(slot), wqe,
-			sq_.data() + size_t{slot} * format_.wqe_bytes, format_.wqe_bytes);
+		const uint8_t *at = sq_.data() + size_t{slot} * format_.wqe_bytes;
+		Bytes found(at, at + format_.wqe_bytes);
+		make_recorded(found.data());
+		expect_masked("WQE in slot " + std::to_string(slot), wqe, found.data(),
+			format_.wqe_bytes);
 	}
 }
 
@@ -345,6 +348,8 @@ void RoceRun::compare_ret()
 			poll_status_ != status_of(error.raw_status)))
 		differs("status %d is not that of 0x%x", poll_status_, error.raw_status);
 }
+
+void RoceRun::make_recorded(uint8_t *) {}
 
 void RoceRun::compare_other(const std::string &field)
 {

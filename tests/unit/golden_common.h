@@ -69,6 +69,7 @@ extern const Runner in_die_runner;
 extern const Runner in_die_verbs_runner;
 extern const Runner udma_runner;
 extern const Runner udma_relay_runner;
+extern const Runner xscale_runner;
 
 /* Collects what differs in a run. */
 class Differences {
@@ -131,6 +132,8 @@ protected:
 	virtual enum nda_status poll(uint32_t target) = 0;
 	/* An operation that is no put or get; throws where the format has none. */
 	virtual enum nda_status post_other(const Json &post);
+	/* Puts a recorded address where a WQE has one of the test's own. */
+	virtual void make_recorded(uint8_t *wqe);
 	/* A member of `check` that not every format has. */
 	virtual void compare_other(const std::string &field);
 

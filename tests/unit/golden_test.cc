@@ -31,6 +31,7 @@ const Runner *const runners[] = {
 	&nda::golden::in_die_verbs_runner,
 	&nda::golden::udma_runner,
 	&nda::golden::udma_relay_runner,
+	&nda::golden::xscale_runner,
 };
 
 struct Totals {

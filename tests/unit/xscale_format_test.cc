@@ -296,8 +296,8 @@ TEST(XscaleFormat, PreparedWordsEqualTheEncodersWqe)
 					r.signalled = signalled;
 					r.fence_mode = fence;
 					Words words(r, index);
-					EXPECT_EQ(
-						words.w[0], control_word(opcode, r.length));
+					EXPECT_EQ(words.w[0],
+						control_word(opcode, 2, r.length));
 					EXPECT_EQ(words.w[1],
 						id_word(index, signalled, fence));
 					EXPECT_EQ(
@@ -307,6 +307,19 @@ TEST(XscaleFormat, PreparedWordsEqualTheEncodersWqe)
 						words.w[4], segment_word(r.length, r.lkey));
 					EXPECT_EQ(words.w[5], r.local_va);
 				}
+}
+
+TEST(XscaleFormat, PreparedWordsOfImmediatesAndAtomicsEqualTheEncodersWqe)
+{
+	request r = example(op_write);
+	r.with_immediate = true;
+	r.immediate = 0x80000001;
+	EXPECT_EQ(Words(r, 9).w[0], control_word(op_write, 2, 0x1000) | control_immediate);
+	EXPECT_EQ(Words(r, 9).w[1], id_word(9, true, 0) | 0x80000001u);
+
+	Words words(example(op_masked_compare_swap), atomic{}, 9);
+	EXPECT_EQ(words.w[0], control_word(op_masked_compare_swap, 4, 32));
+	EXPECT_EQ(words.w[1], id_word(9, true, 0) | id_inline);
 }
 
 TEST(XscaleFormat, TheNextIdWordIsThatOfTheNextIndexAlsoWhereItsFieldWraps)

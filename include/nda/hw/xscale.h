@@ -431,19 +431,22 @@ NDA_DEV wqe_fault check(const uint64_t w[wqe_words], uint32_t index)
 }
 
 /* ---- Parts of a WQE for a caller that keeps them prepared ----------------------------
- * w[0] = control_word(opcode, length)
- * w[1] = id_word(index, signalled, fence_mode)
- * w[2] = length | rkey << 32
+ * w[0] = control_word(opcode, segments, length), | control_immediate
+ * w[1] = id_word(index, signalled, fence_mode), | id_inline, | immediate value
+ * w[2] = segment_word(length, rkey)
  * w[3] = remote_va
- * w[4] = length | lkey << 32
+ * w[4] = segment_word(length, lkey)
  * w[5] = local_va
- * the rest 0 */
-NDA_DEV uint64_t control_word(uint32_t opcode, uint64_t length)
+ * further segments or operands; the rest 0 */
+constexpr uint64_t control_immediate = uint64_t{1} << 8;
+
+NDA_DEV uint64_t control_word(uint32_t opcode, uint32_t segments, uint64_t length)
 {
-	return opcode | uint64_t{2} << 11 | length << 32;
+	return opcode | uint64_t{segments} << 11 | length << 32;
 }
 
 constexpr uint64_t id_signalled = uint64_t{1} << 33;
+constexpr uint64_t id_inline = uint64_t{1} << 34;
 
 NDA_DEV uint64_t id_word(uint32_t index, bool signalled, uint32_t fence_mode)
 {
