@@ -99,6 +99,13 @@ for r in j['rows']) and j['errors'] == []"
 		done
 	done
 done
+for op in put get; do
+	run $op --one-way --sizes 8,64K --iterations 300 --verify --json
+	check "$op --one-way: exits 0" exits 0
+	check "$op --one-way: rows" json "$row_keys and len(j['rows']) == 2 and
+all(r['one_way'] is True and r['verified'] is True and r['queues'] == 1 and
+r['messages'] == 300 for r in j['rows'])"
+done
 run put --sizes 8 --iterations 100
 check "the table goes to stdout" grep -q '^ *8 B ' "$dir/out"
 check "no progress without a terminal" silent err
@@ -112,6 +119,15 @@ for ring in auto map proxy; do
 done
 run put --doorbell proxy --sizes 8 --iterations 100
 check "a proxied doorbell is told in the table" grep -q 'doorbells by proxy' "$dir/out"
+
+# Atomics: the queues of this NIC have none, and nothing is done instead.
+for what in fetch-add compare-swap; do
+	run atomic --op $what --pes 3 --verify --json
+	check "$what that the NIC has not got exits 1" exits 1
+	check "$what that the NIC has not got is named" \
+		says "nda-perf: nic soft:hns1825: its queue format has no $what"
+	check "$what that the NIC has not got has no row" json 'j["rows"] == [] and j["errors"]'
+done
 
 # Failures.
 for mode in "" --threads; do

@@ -9,7 +9,7 @@ TOOLS += $(PERF)
 # What needs neither libnda nor a kernel.
 perf_host_objs := $(call objs,$(addprefix lib/tools/perf/,file.cc histogram.cc job.cc layout.cc \
 	options.cc pattern.cc report.cc row.cc secret.cc sha256.cc))
-perf_pe_objs := $(call objs,$(addprefix lib/tools/perf/,copy.cc kernels.cc measure.cc pe.cc \
+perf_pe_objs := $(call objs,$(addprefix lib/tools/perf/,atomic.cc copy.cc kernels.cc measure.cc pe.cc \
 	session.cc))
 perf_libs := -lcrypto
 

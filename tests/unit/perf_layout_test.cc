@@ -135,4 +135,37 @@ TEST_F(PerfArea, Check_AcceptsUntouchedSlotsOnlyWhereNothingWasWritten)
 	EXPECT_NE(check(3), "");
 }
 
+TEST(PerfLayout, CheckFormers_WantsEachValueOnceInAnyOrder)
+{
+	EXPECT_EQ(check_formers({}, 7), "");
+	EXPECT_EQ(check_formers({9, 7, 8}, 7), "");
+	EXPECT_EQ(check_formers({UINT32_MAX, uint64_t(UINT32_MAX) + 1}, UINT32_MAX), "");
+	EXPECT_THAT(check_formers({9, 7, 8, 8}, 7), HasSubstr("8 was returned twice"));
+	EXPECT_THAT(check_formers({7, 9}, 7), HasSubstr("8 is missing, the next is 9"));
+	EXPECT_THAT(check_formers({8, 9}, 7), HasSubstr("7 is missing"));
+	EXPECT_THAT(check_formers({7, 6}, 7), HasSubstr("7 is missing, the next is 6"));
+	// A result that was never written.
+	EXPECT_THAT(check_formers({7, 0xa5a5a5a5a5a5a5a5}, 7), HasSubstr("8 is missing"));
+}
+
+TEST(PerfLayout, PlanMemory_HasAWordForEveryFormerValue)
+{
+	Options o;
+	o.op = Op::atomic;
+	for (uint32_t pes : {2u, 3u, 128u}) {
+		o.pes = pes;
+		o.cores = 48;
+		MemoryPlan plan;
+		ASSERT_EQ(plan_memory(o, &plan), "");
+		EXPECT_GE(verified_changes(o), 1u);
+		EXPECT_GE(former_slots(o), o.window);
+		EXPECT_GE(former_slots(o), verified_changes(o) * (pes - 1));
+		EXPECT_GE(plan.part_bytes, o.cores * former_slots(o) * 8);
+		EXPECT_LT(plan.part_bytes, plan.heap_bytes);
+	}
+	MemoryPlan plan;
+	o.heap_bytes = 65536;
+	EXPECT_THAT(plan_memory(o, &plan), HasSubstr("--heap: 65536 bytes: this needs"));
+}
+
 } // namespace

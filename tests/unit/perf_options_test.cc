@@ -295,4 +295,60 @@ TEST(PerfOptions, ParseSeconds_CountsMicroseconds)
 		EXPECT_FALSE(parse_seconds(text, &us)) << text;
 }
 
+TEST(PerfOptions, OneWay_IsForTwoPes)
+{
+	Parsed p = parse({"get", "--one-way"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_TRUE(p.options.one_way);
+	EXPECT_EQ(p.options.posting_pes(), 1u);
+	EXPECT_EQ(parse({"get", "--pes", "5"}).options.posting_pes(), 5u);
+	expect_usage(
+		{"put", "--one-way", "--pes", "3"}, "--pes: '3': must be 2 with --one-way");
+	expect_usage({"copy", "--one-way", "file"}, "--one-way");
+}
+
+TEST(PerfOptions, Atomic_CountsInBothWaysByDefault)
+{
+	Parsed p = parse({"atomic", "--nic", "rxe0", "--pes", "4", "--verify", "--json"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.op, Op::atomic);
+	EXPECT_THAT(
+		p.options.atomics, ElementsAre(Atomic::fetch_add, Atomic::compare_swap));
+	EXPECT_TRUE(p.options.verify);
+	EXPECT_EQ(p.options.time_limit_us, 200000u);
+}
+
+TEST(PerfOptions, Atomic_TakesOneOperation)
+{
+	EXPECT_THAT(parse({"atomic", "--op", "fetch-add"}).options.atomics,
+		ElementsAre(Atomic::fetch_add));
+	EXPECT_THAT(parse({"atomic", "--op=compare-swap"}).options.atomics,
+		ElementsAre(Atomic::compare_swap));
+	EXPECT_THAT(parse({"atomic", "--op=compare-swap", "--op", "all"}).options.atomics,
+		ElementsAre(Atomic::fetch_add, Atomic::compare_swap));
+	expect_usage({"atomic", "--op", "nand"},
+		"--op: 'nand': must be fetch-add, compare-swap or all");
+	EXPECT_STREQ(atomic_name(Atomic::fetch_add), "fetch-add");
+	EXPECT_STREQ(atomic_name(Atomic::compare_swap), "compare-swap");
+}
+
+TEST(PerfOptions, Atomic_RefusesWhatItDoesNotHave)
+{
+	expect_usage({"atomic", "--sizes", "8"}, "--sizes");
+	expect_usage({"atomic", "--batch", "2"}, "--batch: '2': must be 1");
+	expect_usage({"put", "--op", "fetch-add"}, "--op");
+	expect_usage({"atomic", "file"}, "file");
+}
+
+TEST(PerfOptions, Fingerprint_IsThatOfTheWork)
+{
+	const auto of = [](const std::vector<std::string> &words) {
+		return parse(words).options.fingerprint();
+	};
+	EXPECT_EQ(of({"atomic"}), of({"atomic", "--op", "all"}));
+	EXPECT_NE(of({"atomic"}), of({"atomic", "--op", "fetch-add"}));
+	EXPECT_NE(of({"atomic"}), of({"put"}));
+	EXPECT_NE(of({"put"}), of({"put", "--one-way"}));
+}
+
 } // namespace

@@ -277,4 +277,37 @@ TEST(PerfReport, Finish_NamesWhyAnEarlierRowCouldNotBeWritten)
 	fclose(full);
 }
 
+TEST(PerfReport, Text_HasAnAtomicsNameAndHowManyChangedSomething)
+{
+	Sink out;
+	Sink err;
+	Report report(out.file(), err.file(), {false, false});
+	Row row = row_of(8);
+	row.op = "atomic";
+	row.atomic = "fetch-add";
+	row.verified = true;
+	report.row(row);
+	row.atomic = "compare-swap";
+	row.messages = 400;
+	row.changes = 300;
+	report.row(row);
+	EXPECT_EQ(report.finish(), 0);
+	EXPECT_THAT(
+		out.text(), HasSubstr("   fetch-add        8 B      1.23 M/s          -"));
+	EXPECT_THAT(
+		out.text(), HasSubstr("compare-swap        8 B      1.23 M/s     75.0 %"));
+	EXPECT_THAT(out.text(), HasSubstr("yes"));
+}
+
+TEST(PerfReport, Text_TellsOneWay)
+{
+	Sink out;
+	Sink err;
+	Report report(out.file(), err.file(), {false, false});
+	Row row = row_of(8);
+	row.one_way = true;
+	report.row(row);
+	EXPECT_THAT(out.text(), HasSubstr("one way"));
+}
+
 } // namespace

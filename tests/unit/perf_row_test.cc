@@ -139,4 +139,33 @@ TEST(PerfRow, Decode_RefusesWhatIsNoReport)
 		EXPECT_EQ(decode(line).kind, Message::bad_line) << line;
 }
 
+TEST(PerfRow, OneWay_IsTold)
+{
+	Row row = put_row();
+	EXPECT_EQ(to_json(row)["one_way"], false);
+	row.one_way = true;
+	EXPECT_EQ(to_json(row)["one_way"], true);
+	EXPECT_EQ(to_json(decode(encode(row)).row), to_json(row));
+}
+
+TEST(PerfRow, Atomic_IsNamedAndCountsItsChanges)
+{
+	Row row = put_row();
+	EXPECT_FALSE(to_json(row).contains("atomic"));
+	row.op = "atomic";
+	row.atomic = "compare-swap";
+	row.changes = 77;
+	json j = to_json(row);
+	EXPECT_EQ(j["atomic"], "compare-swap");
+	EXPECT_EQ(j["changes"], 77);
+	Message m = decode(encode(row));
+	ASSERT_EQ(m.kind, Message::row_line);
+	EXPECT_EQ(to_json(m.row), j);
+	row.changes.reset();
+	EXPECT_TRUE(to_json(row)["changes"].is_null());
+	j = json::parse(encode(row));
+	j["row"].erase("atomic");
+	EXPECT_EQ(decode(j.dump()).kind, Message::bad_line);
+}
+
 } // namespace

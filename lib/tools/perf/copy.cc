@@ -129,8 +129,9 @@ Outcome Copy::send(uint64_t bytes)
 	work->results.resize(o_.cores);
 	// Each wait in it has the time of its own; this is for the sum of many.
 	constexpr uint64_t piece_limit_us = 60000000;
-	Outcome outcome = session_.run({session_.kernels().copy, work, work->results,
-		piece_limit_us, Op::copy, std::min(bytes, o_.chunk_bytes), address_});
+	Outcome outcome =
+		session_.run({session_.kernels().copy, work, work->results, piece_limit_us,
+			op_name(Op::copy), std::min(bytes, o_.chunk_bytes), address_});
 	uint64_t start_ns = UINT64_MAX;
 	uint64_t end_ns = 0;
 	for (const CoreResult &result : work->results) {

@@ -45,7 +45,7 @@ private:
 class Span {
 public:
 	// Waits for the start: asleep at first, since cores may outnumber processors.
-	Span(const Work &work, CoreResult &result) : work_(work), result_(result)
+	Span(const Pace &work, CoreResult &result) : work_(work), result_(result)
 	{
 		constexpr uint64_t spin_ns = 100000;
 		uint64_t now = now_ns();
@@ -74,7 +74,7 @@ public:
 	bool over() const { return left(1) == 0 || time_over(result_.end_ns); }
 
 private:
-	const Work &work_;
+	const Pace &work_;
 	CoreResult &result_;
 };
 
@@ -240,6 +240,19 @@ nda_status post_chunks(
 	return NDA_OK;
 }
 
+template <class Device>
+nda_status quiet_all(Device &device, CoreResult &result)
+{
+	for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
+		if (pe == device.my_pe())
+			continue;
+		result.peer = pe;
+		if (nda_status status = device.quiet(pe); status != NDA_OK)
+			return status;
+	}
+	return NDA_OK;
+}
+
 // The same window of chunks to each PE in turn, then one wait for all of them.
 template <class Device>
 nda_status send_chunks(
@@ -257,14 +270,7 @@ nda_status send_chunks(
 	}
 	for (uint64_t i = 0; i < work.window && chunks.more(); i++)
 		chunks.next();
-	for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
-		if (pe == device.my_pe())
-			continue;
-		result.peer = pe;
-		if (nda_status status = device.quiet(pe); status != NDA_OK)
-			return status;
-	}
-	return NDA_OK;
+	return quiet_all(device, result);
 }
 
 template <class Device>
@@ -296,6 +302,152 @@ void copy(const nda_core *core, void *arg)
 		result.status = run_copy(device, work, result);
 }
 
+// The other PEs, one after the other, and a core's messages to them.
+template <class Device>
+class Turns {
+public:
+	Turns(const Device &device, AtomicWork &work, uint32_t core)
+		: device_(device), work_(work), core_(core), peer_(device.my_pe())
+	{
+		next();
+	}
+	uint32_t peer() const { return peer_; }
+	// Where the former value that message i found goes.
+	uint64_t former(uint64_t i) const
+	{
+		return work_.formers + (core_ * work_.slots + i % work_.slots) * 8;
+	}
+	uint64_t changes() const { return count_; }
+	void changed()
+	{
+		work_.changes[core_ * device_.n_pes() + peer_]++;
+		count_++;
+		next();
+	}
+
+private:
+	void next()
+	{
+		peer_ = (peer_ + 1) % device_.n_pes();
+		if (peer_ == device_.my_pe())
+			peer_ = (peer_ + 1) % device_.n_pes();
+	}
+
+	const Device &device_;
+	AtomicWork &work_;
+	const uint64_t core_;
+	uint32_t peer_;
+	uint64_t count_ = 0;
+};
+
+// A window of fetch_adds over all peers, then one wait for all of them.
+template <class Device>
+nda_status fetch_add_rate(Device &device, AtomicWork &work, CoreResult &result)
+{
+	Turns<Device> turns(device, work, result.core);
+	Span span(work, result);
+	while (!span.over()) {
+		const uint64_t n = span.left(work.window);
+		const uint64_t first = turns.changes();
+		for (uint64_t i = first; i < first + n; i++, turns.changed()) {
+			result.peer = turns.peer();
+			nda_status status = device.fetch_add_nbi(
+				turns.peer(), work.counter, uint64_t(1), turns.former(i));
+			if (status != NDA_OK)
+				return status;
+		}
+		if (nda_status status = quiet_all(device, result); status != NDA_OK)
+			return status;
+		for (uint64_t i = first; i < first + n; i++)
+			device.core().store(turns.former(i),
+				device.template read_result<uint64_t>(turns.former(i)));
+		span.done(n);
+	}
+	return NDA_OK;
+}
+
+template <class Device>
+nda_status fetch_add_latency(Device &device, AtomicWork &work, CoreResult &result)
+{
+	Stopwatch watch(device.core());
+	Turns<Device> turns(device, work, result.core);
+	Span span(work, result);
+	while (!span.over()) {
+		uint64_t former;
+		result.peer = turns.peer();
+		watch.restart();
+		nda_status status =
+			device.fetch_add(turns.peer(), work.counter, uint64_t(1), &former);
+		const uint64_t ns = watch.ns();
+		if (status != NDA_OK)
+			return status;
+		turns.changed();
+		result.latency.add(ns);
+		span.done(1);
+	}
+	return NDA_OK;
+}
+
+// Counts up by compare_swap: again with the value that was there, until nobody came
+// between.
+template <class Device>
+nda_status compare_swap(Device &device, AtomicWork &work, CoreResult &result)
+{
+	Stopwatch watch(device.core());
+	Turns<Device> turns(device, work, result.core);
+	std::vector<uint64_t> expected(device.n_pes(), work.first);
+	Span span(work, result);
+	while (!span.over() &&
+		(work.changes_limit == 0 || turns.changes() < work.changes_limit)) {
+		const uint32_t peer = turns.peer();
+		uint64_t former = 0;
+		result.peer = peer;
+		watch.restart();
+		nda_status status = device.compare_swap(
+			peer, work.counter, expected[peer], expected[peer] + 1, &former);
+		const uint64_t ns = watch.ns();
+		if (status != NDA_OK)
+			return status;
+		result.latency.add(ns);
+		span.done(1);
+		if (former != expected[peer]) {
+			expected[peer] = former;
+			continue;
+		}
+		expected[peer]++;
+		device.core().store(turns.former(turns.changes()), former);
+		turns.changed();
+	}
+	return NDA_OK;
+}
+
+template <class Device>
+void run_atomic(const nda_core *core, void *arg,
+	nda_status (*body)(Device &, AtomicWork &, CoreResult &))
+{
+	AtomicWork &work = *static_cast<AtomicWork *>(arg);
+	CoreResult &result = work.results[core->index];
+	result.core = core->index;
+	Device device;
+	result.status = device.open(SoftCore(core), work.table, core->index);
+	if (result.status == NDA_OK)
+		result.status = body(device, work, result);
+}
+
+template <class Engine>
+using AtomicBody = nda_status (*)(DeviceOf<Engine> &, AtomicWork &, CoreResult &);
+// nullptr: the engine has no such operation.
+template <class Engine, aiv::verb operation, AtomicBody<Engine> body>
+constexpr nda_kernel_fn atomic_kernel()
+{
+	if constexpr (Engine::supports(operation, 8))
+		return [](const nda_core *core, void *work) {
+			run_atomic<DeviceOf<Engine>>(core, work, body);
+		};
+	else
+		return nullptr;
+}
+
 // Of the queue format of one engine.
 template <class Engine>
 constexpr Kernels kernels = {[](const nda_core *core, void *work) {
@@ -304,7 +456,10 @@ constexpr Kernels kernels = {[](const nda_core *core, void *work) {
 	[](const nda_core *core, void *work) {
 		run<DeviceOf<Engine>>(core, work, run_rate);
 	},
-	copy<DeviceOf<Engine>>};
+	copy<DeviceOf<Engine>>,
+	atomic_kernel<Engine, aiv::verb::fetch_add, fetch_add_latency<DeviceOf<Engine>>>(),
+	atomic_kernel<Engine, aiv::verb::fetch_add, fetch_add_rate<DeviceOf<Engine>>>(),
+	atomic_kernel<Engine, aiv::verb::compare_swap, compare_swap<DeviceOf<Engine>>>()};
 
 } // namespace
 

@@ -26,8 +26,15 @@ struct alignas(64) CoreResult {
 };
 using Results = std::vector<CoreResult>; // one per core
 
-// The argument of the kernels that measure.
-struct Work {
+// When the cores of a measurement begin, and when it is enough.
+struct Pace {
+	uint64_t start_ns = 0; // waits for that moment before the first message
+	uint64_t messages = 0; // at most, 0: no limit
+	uint64_t time_us = 0;  // at most, 0: no limit
+};
+
+// The argument of the kernels that measure put and get. One of the limits is set.
+struct Work : Pace {
 	uint64_t table = 0;
 	uint32_t peer = 0;
 	bool get = false;
@@ -40,9 +47,6 @@ struct Work {
 	uint64_t slots = 0;
 	uint64_t window = 0;
 	uint64_t batch = 0;
-	uint64_t start_ns = 0; // waits for that moment before the first message
-	uint64_t messages = 0; // at most, 0: no limit
-	uint64_t time_us = 0;  // at most, 0: no limit; one of the two is set
 	Results results;
 };
 
@@ -61,11 +65,34 @@ struct CopyWork {
 	Results results;
 };
 
-// The kernels that drive a NIC.
+// The argument of the kernels that count up the counters of all other PEs, these taking
+// turns.
+struct AtomicWork : Pace {
+	uint64_t table = 0;
+	uint64_t counter = 0; // in the heap
+	uint64_t first = 0;   // what it holds at the beginning
+	// The value that message i of core c found goes to formers + (c * slots + i %
+	// slots) *
+	// 8. For a loop of compare_swap a message is what made it come to its end.
+	uint64_t formers = 0;
+	uint64_t slots = 0;
+	uint64_t window = 0;
+	uint64_t changes_limit = 0; // of a core, of all counters together; 0: no limit
+	// How often core c changed the counter of a PE: changes[c * PEs + PE].
+	std::vector<uint64_t> changes;
+	Results results;
+};
+
+// The kernels that drive a NIC. Those of atomics are nullptr where its queue format has no
+// such operation.
 struct Kernels {
 	nda_kernel_fn latency; // each message is waited for
 	nda_kernel_fn rate;    // each window is waited for
 	nda_kernel_fn copy;
+	nda_kernel_fn fetch_add_latency;
+	nda_kernel_fn fetch_add_rate;
+	nda_kernel_fn
+		compare_swap; // one at a time, for each needs what the one before found
 };
 // Those of a queue format, enum nda_format; nullptr: there are none.
 const Kernels *kernels_of(uint32_t format);

@@ -14,6 +14,7 @@ constexpr uint64_t default_area_bytes = 16 << 20;
 constexpr uint64_t max_piece_bytes = 32 << 20; // bounds the time of a step
 constexpr uint64_t spare_bytes = 1 << 20; // what the group keeps in its heap, and alignment
 constexpr uint64_t page_bytes = 4096;
+constexpr uint64_t verified_messages = 240; // of a core, about
 
 uint64_t align_up(uint64_t value, uint64_t to)
 {
@@ -60,6 +61,16 @@ std::string plan_areas(const Options &o, MemoryPlan *plan)
 	return "";
 }
 
+std::string plan_formers(const Options &o, MemoryPlan *plan)
+{
+	plan->part_bytes = align_up(o.cores * former_slots(o) * 8, page_bytes);
+	const uint64_t need = plan->part_bytes + page_bytes + spare_bytes;
+	if (o.heap_bytes != 0 && o.heap_bytes < need)
+		return too_small(o, need);
+	plan->heap_bytes = o.heap_bytes != 0 ? o.heap_bytes : need;
+	return "";
+}
+
 std::string plan_piece(const Options &o, MemoryPlan *plan)
 {
 	const uint64_t need = spare_bytes + page_bytes;
@@ -75,7 +86,35 @@ std::string plan_piece(const Options &o, MemoryPlan *plan)
 
 std::string plan_memory(const Options &o, MemoryPlan *plan)
 {
-	return o.op == Op::copy ? plan_piece(o, plan) : plan_areas(o, plan);
+	return o.op == Op::copy      ? plan_piece(o, plan)
+		: o.op == Op::atomic ? plan_formers(o, plan)
+				     : plan_areas(o, plan);
+}
+
+// A core with many peers has few messages for each.
+uint64_t verified_changes(const Options &o)
+{
+	return std::max<uint64_t>(2, verified_messages / (o.pes - 1));
+}
+
+uint64_t former_slots(const Options &o)
+{
+	return std::max<uint64_t>(o.window, verified_changes(o) * (o.pes - 1));
+}
+
+std::string check_formers(std::vector<uint64_t> formers, uint64_t first)
+{
+	std::sort(formers.begin(), formers.end());
+	for (size_t i = 0; i < formers.size(); i++) {
+		if (formers[i] == first + i)
+			continue;
+		if (i > 0 && formers[i] == formers[i - 1])
+			return "former value " + std::to_string(formers[i]) +
+				" was returned twice";
+		return "former value " + std::to_string(first + i) +
+			" is missing, the next is " + std::to_string(formers[i]);
+	}
+	return "";
 }
 
 Layout layout_of(uint64_t size, uint32_t cores, uint32_t window, uint64_t area_bytes)

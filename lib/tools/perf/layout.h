@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "lib/tools/perf/options.h"
 
@@ -19,6 +20,15 @@ struct MemoryPlan {
 
 // "" or what of the options can't be done.
 std::string plan_memory(const Options &options, MemoryPlan *plan);
+
+// Of atomic: words for former values, of each core.
+uint64_t former_slots(const Options &options);
+// How often each core changes each counter where it is verified that all of it was done.
+uint64_t verified_changes(const Options &options);
+
+// Whether the values that were found by counting up from `first` are, in any order, each
+// once and none missing. "" or what is wrong.
+std::string check_formers(std::vector<uint64_t> formers, uint64_t first);
 
 // Where the messages of one size lie in the heap: a slot per outstanding message and core,
 // `stride` apart, the bytes between two slots being nobody's.

@@ -14,8 +14,6 @@ namespace {
 
 constexpr uint64_t large_bytes = 64 << 10; // from here on memcpy is what bounds the rate
 constexpr uint64_t memcpy_turns = 4;
-constexpr uint64_t launch_ns = 1000000; // until every core of every PE is there
-constexpr uint64_t launch_core_ns = 50000;
 constexpr uint64_t fresh_rounds = 8;       // of messages with data of their own
 constexpr uint64_t fresh_bytes = 64 << 20; // of a PE, bounds the rounds of large messages
 
@@ -53,6 +51,8 @@ private:
 	Outcome latency(Histogram *latencies);
 	Outcome rates(Totals *messages, Totals *copies);
 	Outcome fresh_data();
+	Tally launch(
+		nda_kernel_fn kernel, const std::shared_ptr<Work> &work, uint64_t base);
 	Outcome phase(
 		nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals);
 	Outcome warm_up(nda_kernel_fn kernel);
@@ -64,6 +64,7 @@ private:
 	void send_row(
 		const Histogram &latencies, const Totals &messages, const Totals &copies);
 	bool large() const { return layout_.size >= large_bytes; }
+	bool posts() const { return pe_ < o_.posting_pes(); }
 
 	Session &session_;
 	const Options &o_;
@@ -126,28 +127,15 @@ std::shared_ptr<Work> Measurement::memcpy_work() const
 	return work;
 }
 
-// Runs a kernel on all PEs, all cores beginning at the same time, and adds up what came of
-// it.
-Outcome Measurement::phase(
-	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals)
+// Runs a kernel on the cores of this PE; its times count from base.
+Tally Measurement::launch(
+	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, uint64_t base)
 {
-	const uint64_t ready = now_ns();
-	std::vector<uint64_t> all_ready(n_);
-	Outcome outcome = session_.allgather(&ready, all_ready.data(), sizeof(ready));
-	if (outcome != Outcome::ok)
-		return outcome;
-	// Clocks of different machines have nothing to do with each other: there the start
-	// is as good as the allgather brings all PEs to it, and times count from there.
-	const uint64_t base = o_.one_machine()
-		? *std::max_element(all_ready.begin(), all_ready.end())
-		: now_ns();
-	work->start_ns = base + launch_ns + launch_core_ns * o_.cores;
-
 	Tally own;
-	own.outcome = session_.run({kernel, work, work->results, work->time_us, o_.op,
-		layout_.size, o_.op == Op::put ? target_ : source_});
+	own.outcome = session_.run({kernel, work, work->results, work->time_us,
+		op_name(o_.op), layout_.size, o_.op == Op::put ? target_ : source_});
 	if (session_.broken())
-		return own.outcome;
+		return own;
 	own.written = layout_.slots;
 	for (const CoreResult &result : work->results) {
 		own.messages += result.messages;
@@ -155,6 +143,24 @@ Outcome Measurement::phase(
 		own.end_ns = std::max(own.end_ns, result.end_ns - base);
 		own.written = std::min(own.written, result.messages);
 	}
+	return own;
+}
+
+// Runs a kernel on all PEs that post, all cores beginning at the same time, and adds up
+// what came of it.
+Outcome Measurement::phase(
+	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals)
+{
+	uint64_t base;
+	Outcome outcome = session_.common_start(&base, &work->start_ns);
+	if (outcome != Outcome::ok)
+		return outcome;
+
+	Tally own;
+	if (posts())
+		own = launch(kernel, work, base);
+	if (session_.broken())
+		return own.outcome;
 	std::vector<Tally> tallies(n_);
 	outcome = session_.allgather(&own, tallies.data(), sizeof(own));
 	if (outcome != Outcome::ok || own.outcome != Outcome::ok)
@@ -329,7 +335,8 @@ void Measurement::send_row(
 	row.batch = o_.batch;
 	row.signal_every = o_.signal_every;
 	row.doorbell = session_.doorbell();
-	row.queues = n_ * o_.cores;
+	row.one_way = o_.one_way;
+	row.queues = o_.posting_pes() * o_.cores;
 	row.size_bytes = layout_.size;
 	row.messages = messages.messages;
 	row.messages_per_s = messages.messages_per_s();

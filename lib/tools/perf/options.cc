@@ -178,12 +178,38 @@ void parse_sizes(Options &o, const std::string &text)
 	o.sizes = sizes;
 }
 
-void add_measuring(CLI::App &app, Options &o)
+void add_messages(CLI::App &app, Options &o)
 {
 	app.add_option_function<std::string>(
 		   "--sizes", [&o](const std::string &text) { parse_sizes(o, text); },
 		   "message sizes, e.g. 8,4096,1M; 8 to 1M by default")
 		->type_name("BYTES,...");
+	app.add_flag("--one-way", o.one_way,
+		"only PE 0 posts, and PE 1 is its target; for 2 PEs");
+}
+
+void parse_atomics(Options &o, const std::string &text)
+{
+	if (text == "fetch-add")
+		o.atomics = {Atomic::fetch_add};
+	else if (text == "compare-swap")
+		o.atomics = {Atomic::compare_swap};
+	else if (text == "all")
+		o.atomics = {Atomic::fetch_add, Atomic::compare_swap};
+	else
+		reject("--op", text, "must be fetch-add, compare-swap or all");
+}
+
+void add_atomics(CLI::App &app, Options &o)
+{
+	app.add_option_function<std::string>(
+		   "--op", [&o](const std::string &text) { parse_atomics(o, text); },
+		   "fetch-add, compare-swap, or all, the default")
+		->type_name("NAME");
+}
+
+void add_measuring(CLI::App &app, Options &o)
+{
 	add_number(app, "--iterations", o.iterations, 1, uint64_t(1) << 40, parse_decimal,
 		"messages of a core in each measurement");
 	auto set_time = [&o](const std::string &text) {
@@ -245,6 +271,11 @@ void check_together(const Options &o)
 			"must be a power of two");
 	if (!power_of_two(o.depth))
 		reject("--depth", std::to_string(o.depth), "must be a power of two");
+	if (o.one_way && o.pes != 2)
+		reject("--pes", std::to_string(o.pes), "must be 2 with --one-way");
+	if (o.op == Op::atomic && o.batch != 1)
+		reject("--batch", std::to_string(o.batch),
+			"must be 1: each atomic has a doorbell of its own");
 	if (o.signal_every > o.depth / 2)
 		reject("--signal-every", std::to_string(o.signal_every),
 			"must be at most half of --depth, " + std::to_string(o.depth / 2));
@@ -280,10 +311,12 @@ uint64_t Options::fingerprint() const
 	for (uint64_t v : {uint64_t(op), uint64_t(pes), uint64_t(cores), uint64_t(window),
 		     uint64_t(batch), uint64_t(signal_every), uint64_t(depth), heap_bytes,
 		     iterations, time_limit_us, uint64_t(warmup), uint64_t(verify),
-		     chunk_bytes, uint64_t(timeout_ms)})
+		     chunk_bytes, uint64_t(timeout_ms), uint64_t(one_way)})
 		add(v);
 	for (uint64_t size : sizes)
 		add(size);
+	for (Atomic atomic : atomics)
+		add(uint64_t(atomic));
 	uint64_t hash = 0xcbf29ce484222325;
 	for (char c : text)
 		hash = (hash ^ uint8_t(c)) * 0x100000001b3;
@@ -292,7 +325,22 @@ uint64_t Options::fingerprint() const
 
 const char *op_name(Op op)
 {
-	return op == Op::put ? "put" : op == Op::get ? "get" : "copy";
+	switch (op) {
+	case Op::put:
+		return "put";
+	case Op::get:
+		return "get";
+	case Op::copy:
+		return "copy";
+	case Op::atomic:
+		return "atomic";
+	}
+	return "";
+}
+
+const char *atomic_name(Atomic atomic)
+{
+	return atomic == Atomic::fetch_add ? "fetch-add" : "compare-swap";
 }
 
 bool parse_size(const std::string &text, uint64_t *bytes)
@@ -355,10 +403,16 @@ Parsed parse_options(int argc, const char *const *argv)
 		app.add_subcommand("get", "each PE reads from the next PE's memory");
 	CLI::App *copy = app.add_subcommand(
 		"copy", "files from PE 0's memory to every PE's, proved by SHA-256");
+	CLI::App *atomic = app.add_subcommand(
+		"atomic", "each PE counts in the memories of all others");
 	for (CLI::App *command : {put, get}) {
 		add_common(*command, o);
+		add_messages(*command, o);
 		add_measuring(*command, o);
 	}
+	add_common(*atomic, o);
+	add_atomics(*atomic, o);
+	add_measuring(*atomic, o);
 	add_common(*copy, o);
 	add_number(*copy, "--chunk", o.chunk_bytes, 1, max_bytes, parse_size,
 		"bytes of a message; 256K by default");
@@ -372,8 +426,9 @@ Parsed parse_options(int argc, const char *const *argv)
 		app.parse(int(end - argv), argv);
 		if (app.get_subcommands().empty())
 			throw CLI::ParseError(
-				"a command is required: put, get or copy", exit_usage);
-		o.op = *put ? Op::put : *get ? Op::get : Op::copy;
+				"a command is required: put, get, copy or atomic",
+				exit_usage);
+		o.op = *put ? Op::put : *get ? Op::get : *atomic ? Op::atomic : Op::copy;
 		if (end != argv + argc)
 			o.files.insert(o.files.end(), end + 1, argv + argc);
 		check_files(o);

@@ -13,7 +13,13 @@ namespace nda::perf {
 enum class Op {
 	put,
 	get,
-	copy
+	copy,
+	atomic
+};
+
+enum class Atomic {
+	fetch_add,
+	compare_swap
 };
 
 // How cores ring.
@@ -60,12 +66,16 @@ struct Options {
 	uint16_t port = 18720;
 	std::string secret_file;
 
-	// put and get
+	// put, get and atomic
 	std::vector<uint64_t> sizes = {8, 64, 512, 4096, 32768, 262144, 1048576};
 	uint64_t iterations = 0;    // of a core in a measurement; 0: only the time ends it
 	uint64_t time_limit_us = 0; // of a measurement; never 0 once parsed
 	int64_t warmup = -1;        // -1: every message slot twice
 	bool verify = false;
+	bool one_way = false; // only PE 0 posts
+
+	// atomic
+	std::vector<Atomic> atomics = {Atomic::fetch_add, Atomic::compare_swap};
 
 	// copy
 	uint64_t chunk_bytes = 262144;
@@ -76,6 +86,8 @@ struct Options {
 	int job_fd = -1;
 
 	bool one_machine() const { return listen.empty() && connect.empty(); }
+	// PEs that post, from PE 0 on.
+	uint32_t posting_pes() const { return one_way ? 1 : pes; }
 	// The PEs that are started here.
 	uint32_t first_pe() const { return connect.empty() ? 0 : pes / 2; }
 	uint32_t local_pes() const { return one_machine() ? pes : pes / 2; }
@@ -95,6 +107,7 @@ struct Parsed {
 Parsed parse_options(int argc, const char *const *argv);
 
 const char *op_name(Op op);
+const char *atomic_name(Atomic atomic);
 
 // "8", "64K", "1M", "2G": powers of 1024. False: not a size, or beyond 64 bits.
 bool parse_size(const std::string &text, uint64_t *bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "lib/tools/perf/pe.h"
 
+#include "lib/tools/perf/atomic.h"
 #include "lib/tools/perf/copy.h"
 #include "lib/tools/perf/measure.h"
 
@@ -12,8 +13,9 @@ PeEnd run_pe(const Options &options, const MemoryPlan &plan, const nda_bootstrap
 	Session session(options, bootstrap, send);
 	Outcome outcome = session.open(plan.heap_bytes);
 	if (outcome == Outcome::ok)
-		outcome = options.op == Op::copy ? copy(session, plan.part_bytes)
-						 : measure(session, plan.part_bytes);
+		outcome = options.op == Op::copy   ? copy(session, plan.part_bytes)
+			: options.op == Op::atomic ? atomic(session)
+						   : measure(session, plan.part_bytes);
 	if (outcome == Outcome::ok)
 		session.close();
 	// Whoever failed says why on its own machine.

@@ -59,6 +59,8 @@ std::string head_text(const Row &row)
 		" each, window " + std::to_string(row.window) + ", batch " +
 		std::to_string(row.batch) + ", " + std::to_string(row.queues) +
 		(row.queues == 1 ? " queue" : " queues");
+	if (row.one_way)
+		text += ", one way";
 	if (row.doorbell == "proxy")
 		text += ", doorbells by proxy";
 	if (row.signal_every != 1)
@@ -80,6 +82,23 @@ void print_measured(FILE *out, const Row &row, bool head)
 		rate_text(row.bytes_per_s, "B/s").c_str(),
 		time_text(row.latency_p50_ns).c_str(),
 		time_text(row.latency_p99_ns).c_str(), ratio.c_str(), yes_no(row.verified));
+}
+
+void print_atomic(FILE *out, const Row &row, bool head)
+{
+	if (head) {
+		fprintf(out, "%s\n", head_text(row).c_str());
+		fprintf(out, "%12s  %9s  %12s  %9s  %9s  %9s  %8s\n", "operation", "size",
+			"messages", "changed", "p50", "p99", "verified");
+	}
+	std::string changed = row.changes
+		? decimal(100 * double(*row.changes) / double(row.messages), 1) + " %"
+		: "-";
+	fprintf(out, "%12s  %9s  %12s  %9s  %9s  %9s  %8s\n", row.atomic.c_str(),
+		size_text(row.size_bytes).c_str(),
+		rate_text(row.messages_per_s, "/s").c_str(), changed.c_str(),
+		time_text(row.latency_p50_ns).c_str(),
+		time_text(row.latency_p99_ns).c_str(), yes_no(row.verified));
 }
 
 void print_copied(FILE *out, const Row &row, bool head)
@@ -202,7 +221,10 @@ void Report::row_locked(const Row &row)
 		return;
 	clear_progress();
 	std::string table = row.op + row.nic;
-	(row.op == "copy" ? print_copied : print_measured)(out_, row, table != table_of_);
+	(row.op == "copy" ? print_copied
+			: row.op == "atomic"
+			? print_atomic
+			: print_measured)(out_, row, table != table_of_);
 	table_of_ = table;
 	flush();
 }

@@ -73,8 +73,8 @@ bool from_json(const json &j, Row &row)
 		read(j, "pes", row.pes) && read(j, "pe_kind", mode) &&
 		read(j, "cores", row.cores) && read(j, "window", row.window) &&
 		read(j, "batch", row.batch) && read(j, "signal_every", row.signal_every) &&
-		read(j, "doorbell", row.doorbell) && read(j, "queues", row.queues) &&
-		read(j, "size_bytes", row.size_bytes) &&
+		read(j, "one_way", row.one_way) && read(j, "doorbell", row.doorbell) &&
+		read(j, "queues", row.queues) && read(j, "size_bytes", row.size_bytes) &&
 		read(j, "messages", row.messages) &&
 		read(j, "messages_per_s", row.messages_per_s) &&
 		read(j, "bytes_per_s", row.bytes_per_s) &&
@@ -84,6 +84,8 @@ bool from_json(const json &j, Row &row)
 		read(j, "memcpy_ratio", row.memcpy_ratio) &&
 		read(j, "verified", row.verified) && read_sums(j, row.sha256);
 	row.threads = mode == "thread";
+	if (ok && row.op == "atomic")
+		ok = read(j, "atomic", row.atomic) && read(j, "changes", row.changes);
 	if (ok && row.op == "copy")
 		ok = read(j, "file", row.file) && !row.sha256.empty();
 	return ok;
@@ -118,6 +120,7 @@ json to_json(const Row &row)
 		{"window", row.window},
 		{"batch", row.batch},
 		{"signal_every", row.signal_every},
+		{"one_way", row.one_way},
 		{"doorbell", row.doorbell},
 		{"queues", row.queues},
 		{"size_bytes", row.size_bytes},
@@ -130,6 +133,10 @@ json to_json(const Row &row)
 		{"memcpy_ratio", or_null(row.memcpy_ratio)},
 		{"verified", or_null(row.verified)},
 	};
+	if (row.op == "atomic") {
+		j["atomic"] = row.atomic;
+		j["changes"] = or_null(row.changes);
+	}
 	if (row.op == "copy") {
 		j["file"] = row.file;
 		j["sha256"] = row.sha256.empty() ? "" : row.sha256[0];

@@ -22,6 +22,7 @@ struct Row {
 	uint32_t window = 0;
 	uint32_t batch = 0;
 	uint32_t signal_every = 0;
+	bool one_way = false; // put, get: only PE 0 posts
 	std::string doorbell; // "map" or "proxy"
 	uint32_t queues = 0;  // in use, of all PEs
 	uint64_t size_bytes = 0;
@@ -33,6 +34,9 @@ struct Row {
 	std::optional<double> memcpy_bytes_per_s;
 	std::optional<double> memcpy_ratio;
 	std::optional<bool> verified; // unset: not asked for
+	// atomic
+	std::string atomic;              // its name
+	std::optional<uint64_t> changes; // compare-swaps that found what they expected
 	// copy
 	std::string file;
 	std::vector<std::string>

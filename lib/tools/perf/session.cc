@@ -12,6 +12,8 @@ namespace {
 constexpr uint64_t npu_spare_bytes = 64 << 20;
 constexpr uint64_t default_npu_bytes = uint64_t(1) << 30;
 constexpr int kernel_slack_ms = 5000;
+constexpr uint64_t launch_ns = 1000000; // until every core of every PE is there
+constexpr uint64_t launch_core_ns = 50000;
 
 std::string hex(uint64_t value)
 {
@@ -116,9 +118,20 @@ Outcome Session::choose_kernels()
 		return fail_call(error);
 	kernels_ = kernels_of(info.format);
 	if (kernels_)
-		return Outcome::ok;
+		return options_.op == Op::atomic ? check_atomics() : Outcome::ok;
 	return fail("nic " + options_.nic,
 		"no kernels for its queue format " + std::to_string(info.format));
+}
+
+Outcome Session::check_atomics()
+{
+	for (Atomic atomic : options_.atomics)
+		if (!(atomic == Atomic::fetch_add ? kernels_->fetch_add_rate
+						  : kernels_->compare_swap))
+			return fail("nic " + options_.nic,
+				"its queue format has no " +
+					std::string(atomic_name(atomic)));
+	return Outcome::ok;
 }
 
 // The halves of a job of two machines were started by two command lines.
@@ -230,6 +243,21 @@ Outcome Session::allgather(const void *in, void *out, uint64_t size)
 	return Outcome::ok;
 }
 
+Outcome Session::common_start(uint64_t *base_ns, uint64_t *start_ns)
+{
+	const uint64_t ready = now_ns();
+	std::vector<uint64_t> all(n_pes());
+	Outcome outcome = allgather(&ready, all.data(), sizeof(ready));
+	if (outcome != Outcome::ok)
+		return outcome;
+	// Clocks of different machines have nothing to do with each other: there the start
+	// is as good as the allgather brings all PEs to it, and times count from there.
+	*base_ns = options_.one_machine() ? *std::max_element(all.begin(), all.end())
+					  : now_ns();
+	*start_ns = *base_ns + launch_ns + launch_core_ns * options_.cores;
+	return Outcome::ok;
+}
+
 Outcome Session::agree(Outcome own)
 {
 	std::vector<Outcome> all(n_pes());
@@ -306,14 +334,14 @@ Outcome Session::fail_message(const Launch &launch, const CoreResult &result)
 	f.pe = pe();
 	f.peer = result.peer;
 	f.core = result.core;
-	f.op = op_name(launch.op);
+	f.op = op_name(options_.op);
 	f.size_bytes = launch.size;
 	f.status = result.status;
 	f.status_text = nda_status_string(result.status);
 	std::string queue = queue_text(result.peer, result.core);
 	f.message = "PE " + std::to_string(pe()) + ", core " + std::to_string(result.core) +
 		", queue to PE " + std::to_string(result.peer) +
-		(queue.empty() ? "" : " (" + queue + ")") + ": " + f.op + " of " +
+		(queue.empty() ? "" : " (" + queue + ")") + ": " + launch.what + " of " +
 		std::to_string(launch.size) + " bytes at " + hex(launch.address) + ": " +
 		f.status_text;
 	exit_status_ = exit_failure;

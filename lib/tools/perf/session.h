@@ -52,6 +52,9 @@ public:
 	Outcome write(uint64_t address, const void *data, uint64_t size);
 	Outcome fill(uint64_t address, int value, uint64_t size);
 	Outcome barrier();
+	// When all cores of all PEs begin, and a moment before it from which times count;
+	// by now_ns().
+	Outcome common_start(uint64_t *base_ns, uint64_t *start_ns);
 	// out: n_pes times size bytes.
 	Outcome allgather(const void *in, void *out, uint64_t size);
 	// Outcome of all PEs: each calls it with its own; one that failed makes the others
@@ -59,13 +62,13 @@ public:
 	Outcome agree(Outcome own);
 
 	// Runs a kernel on every core and waits for it. A core's failure is reported as one
-	// of a message of `size` bytes to or from `address`.
+	// of `what`, a message of `size` bytes to or from `address`.
 	struct Launch {
 		nda_kernel_fn kernel;
 		std::shared_ptr<void> work; // the kernel's argument
 		const Results &results;
 		uint64_t limit_us; // after which the kernel ends by itself
-		Op op;
+		const char *what;
 		uint64_t size;
 		uint64_t address;
 	};
@@ -82,6 +85,7 @@ private:
 	Outcome open_npu(uint64_t heap_bytes);
 	Outcome open_nic();
 	Outcome choose_kernels();
+	Outcome check_atomics();
 	Outcome compare_options();
 	Outcome open_group(uint64_t heap_bytes);
 	Outcome fail_as(const std::string &message, int exit_status);
