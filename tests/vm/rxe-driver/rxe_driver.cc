@@ -42,7 +42,8 @@ public:
 	RingingCore(const nda_software_doorbell *bell, int *rings)
 		: bell_(bell), rings_(rings)
 	{}
-	void st_dev(uint64_t addr, uint64_t value) const
+	template <class T>
+	void st_dev(uint64_t addr, T value) const
 	{
 		HostCore::st_dev(addr, value);
 		++*rings_;
