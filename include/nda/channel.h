@@ -60,7 +60,8 @@ enum nda_channel_attr_mask {
  *   with a gid_index. Read during the call
  * @roce_version: 1 or 2: of the GID; 0 means 2, or with a gid_index what is there
  * @hop_limit: 1..255; 0 means 64
- * @udp_source_port: 1..65535; 0 leaves it to the NIC's driver
+ * @udp_source_port: 1..65535; 0 leaves it to the NIC's driver. Soft-RoCE has 49152..65535,
+ *   by the flow label, from Linux 5.18 on
  * @path_mtu_bytes: most that the path may use, a power of two 256..4096; 0 means what the
  *   port can
  *

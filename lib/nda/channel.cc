@@ -273,6 +273,7 @@ int Channel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &rem
 	attr.ah_attr.grh.dgid = remote_gid;
 	attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(gid_index_);
 	attr.ah_attr.grh.hop_limit = config_.hop_limit;
+	attr.ah_attr.grh.flow_label = flow_label_;
 	attr.ah_attr.grh.traffic_class = config_.traffic_class;
 	attr.ah_attr.sl = config_.service_level;
 	attr.ah_attr.port_num = nic_->port();
@@ -284,9 +285,9 @@ int Channel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &rem
 	NDA_LOG(LogLevel::err,
 		"QP %u to RTR: path_mtu %u, dest_qp_num %u, rq_psn %u, max_dest_rd_atomic "
 		"%u, "
-		"sgid_index %u, traffic_class %u, sl %u",
+		"sgid_index %u, flow_label 0x%x, traffic_class %u, sl %u",
 		qpn(), mtu_bytes_, remote_qpn, remote_psn, rd_atomic, gid_index_,
-		config_.traffic_class, config_.service_level);
+		flow_label_, config_.traffic_class, config_.service_level);
 	return fail_step(rc, "RTR", remote_gid);
 }
 
@@ -369,6 +370,8 @@ int Channel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 	const uint8_t rd_atomic = static_cast<uint8_t>(std::min(rd_atomic_, d.rd_atomic));
 	mtu_bytes_ = std::min(mtu_bytes_, d.mtu_bytes);
 	state_ = State::failed;
+	if (config_.udp_source_port)
+		flow_label_ = nic_->flow_label_of_port(config_.udp_source_port);
 	rc = to_rtr(d.qpn, d.psn, remote_gid, rd_atomic);
 	if (!rc)
 		rc = to_rts(rd_atomic);
@@ -402,7 +405,7 @@ int Channel::reset()
 // A driver that cannot does not touch the queue pair, so the channel stays of use.
 int Channel::set_udp_source_port()
 {
-	if (!config_.udp_source_port)
+	if (!config_.udp_source_port || flow_label_)
 		return 0;
 	ibv_qp_attr_extend attr = {};
 	attr.qp = qp_->qp;

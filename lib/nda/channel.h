@@ -77,6 +77,7 @@ private:
 	uint32_t psn_ = 0;
 	uint32_t mtu_bytes_ = 0; // of the port, then of the path
 	uint32_t rd_atomic_ = 1;
+	uint32_t flow_label_ = 0; // gives the wished UDP source port, or 0
 };
 
 } // namespace nda

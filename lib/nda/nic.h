@@ -45,6 +45,9 @@ public:
 	virtual int deregister_memory(ibv_mr *mr) = 0;
 	// Which processes may reach this one: those that give the same 32 bytes.
 	virtual int join_session(const uint8_t *session) = 0;
+	// The flow label of an address vector that makes packets leave from that UDP port;
+	// 0: none does, and the extension driver is asked.
+	virtual uint32_t flow_label_of_port(uint16_t) const { return 0; }
 	// What the extension driver has to say of its last failure in this thread, or "".
 	virtual const char *driver_detail() const = 0;
 	// -EOPNOTSUPP, with the reason, if this NIC cannot reach that NPU's memory, or its

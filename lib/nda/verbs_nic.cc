@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <net/if.h>
+#include <sys/utsname.h>
 
 #include "lib/ibv_extend/device_name.h"
 #include "lib/nda/error.h"
@@ -42,7 +44,7 @@ ssize_t call_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_
 constexpr VerbsApi real_api = {rdma_devices, rdma_port, ibv_get_device_list,
 	ibv_free_device_list, ibv_get_device_index, ibv_open_device, ibv_close_device,
 	ibv_alloc_pd, ibv_dealloc_pd, ibv_query_device, call_query_port,
-	call_query_gid_table, ibv_modify_qp, call_reg_mr, ibv_dereg_mr};
+	call_query_gid_table, ibv_modify_qp, call_reg_mr, ibv_dereg_mr, uname};
 std::atomic<const VerbsApi *> current_api{&real_api};
 
 const VerbsApi &api()
@@ -324,6 +326,22 @@ int VerbsNic::check_npu(const Npu &npu) const
 		"nic %s: reaches host memory only, and this NPU does not share the host's "
 		"address space (strict mode)",
 		name_.c_str());
+}
+
+// Soft-RoCE sends from port 0xc000 | ((L ^ L >> 14) & 0x3fff) for label L, as the kernel's
+// rdma_flow_label_to_udp_sport() has it; label 0 is none, but 0x4001 gives 0xc000. Kernels
+// before 5.18 are said to look at the QP number alone (unverified; 6.1 is what is tested).
+uint32_t VerbsNic::flow_label_of_port(uint16_t udp_source_port) const
+{
+	constexpr uint32_t first = 0xc000, bits = 0x3fff, label_of_first = 0x4001;
+	utsname name = {};
+	unsigned major = 0, minor = 0;
+	if (format() != NDA_FORMAT_RXE || udp_source_port < first)
+		return 0;
+	if (api().uname(&name) != 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2 ||
+		major < 5 || (major == 5 && minor < 18))
+		return 0;
+	return udp_source_port == first ? label_of_first : udp_source_port & bits;
 }
 
 // NPU memory is the host's here: ordinary pages at the same address.

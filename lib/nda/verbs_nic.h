@@ -5,6 +5,7 @@
 #define NDA_LIB_VERBS_NIC_H
 
 #include <sys/types.h>
+#include <sys/utsname.h>
 
 #include "lib/nda/discovery.h"
 #include "lib/nda/nic.h"
@@ -26,6 +27,7 @@ public:
 	int deregister_memory(ibv_mr *mr) override;
 	// Peers reach this NIC by its network, and memory by its keys.
 	int join_session(const uint8_t *) override { return 0; }
+	uint32_t flow_label_of_port(uint16_t udp_source_port) const override;
 	const char *driver_detail() const override { return ""; }
 	int check_npu(const Npu &npu) const override;
 	std::string net_device_text() const override;
@@ -60,6 +62,7 @@ struct VerbsApi {
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int mask);
 	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t size, int access);
 	int (*dereg_mr)(ibv_mr *mr);
+	int (*uname)(utsname *name);
 };
 // nullptr restores the real ones.
 void set_verbs_for_test(const VerbsApi *api);

@@ -63,6 +63,7 @@ public:
 		uint32_t ext_cap = IBV_EXTEND_DEV_NDA;
 		int modify_extend_result = 0; // of the extension driver
 		int rtr_result = 0;           // of ibv_modify_qp to RTR
+		const char *release = "6.1.0-37-amd64";
 
 		// What it was asked.
 		std::vector<ibv_qp_attr> modified;
@@ -270,13 +271,18 @@ private:
 		return made(mr);
 	}
 
+	static int uname(utsname *name)
+	{
+		snprintf(name->release, sizeof(name->release), "%s", state().release);
+		return 0;
+	}
 	static inline const VerbsApi table = {devices, port, get_device_list,
 		free_device_list, get_device_index, open_device, release<ibv_context>,
 		[](ibv_context *) {
 			return due("alloc_pd") ? nullptr : made(new ibv_pd());
 		},
 		release<ibv_pd>, query_device, query_port, query_gid_table, modify_qp,
-		reg_mr, release<ibv_mr>};
+		reg_mr, release<ibv_mr>, uname};
 };
 
 } // namespace nda::test

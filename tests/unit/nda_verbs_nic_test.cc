@@ -309,12 +309,64 @@ TEST_F(VerbsChannel, ToAnUnreachablePeerNamesBothGids)
 	EXPECT_EQ(nda_channel_destroy(ch), 0);
 }
 
-TEST_F(VerbsChannel, SetsTheUdpSourcePort)
+// The kernel's function of a label, as its sources have it.
+uint32_t port_of_label(uint32_t label)
 {
+	return 0xc000 | ((label & 0x3fff) ^ (label & 0xfc000) >> 14);
+}
+
+TEST_F(VerbsChannel, SetsTheUdpSourcePortByTheFlowLabel)
+{
+	for (const uint32_t port : {49152u, 49153u, 50000u, 61397u, 65535u}) {
+		kernel().modified.clear();
+		nda_channel_attr attr = {};
+		attr.udp_source_port = port;
+		nda_channel *ch = connected(attr);
+		EXPECT_NE(rtr().ah_attr.grh.flow_label, 0u);
+		EXPECT_EQ(port_of_label(rtr().ah_attr.grh.flow_label), port);
+		EXPECT_EQ(kernel().udp_source_port, 0u);
+		EXPECT_EQ(nda_channel_destroy(ch), 0);
+	}
+}
+
+TEST_F(VerbsChannel, WithoutAPortHasNoFlowLabel)
+{
+	nda_channel *ch = connected({});
+	EXPECT_EQ(rtr().ah_attr.grh.flow_label, 0u);
+	EXPECT_EQ(nda_channel_destroy(ch), 0);
+}
+
+TEST_F(VerbsChannel, LeavesPortsThatNoFlowLabelGivesToTheExtensionDriver)
+{
+	for (const uint32_t port : {1u, 40000u, 49151u}) {
+		kernel().modified.clear();
+		nda_channel_attr attr = {};
+		attr.udp_source_port = port;
+		nda_channel *ch = connected(attr);
+		EXPECT_EQ(rtr().ah_attr.grh.flow_label, 0u);
+		EXPECT_EQ(kernel().udp_source_port, port);
+		EXPECT_EQ(nda_channel_destroy(ch), 0);
+	}
+}
+
+TEST_F(VerbsChannel, OnAnOlderKernelLeavesThePortToTheExtensionDriver)
+{
+	for (const char *release : {"4.19.90-2107.6.0", "5.17.15", "next"}) {
+		kernel().modified.clear();
+		kernel().release = release;
+		nda_channel_attr attr = {};
+		attr.udp_source_port = 50000;
+		nda_channel *ch = connected(attr);
+		EXPECT_EQ(rtr().ah_attr.grh.flow_label, 0u) << release;
+		EXPECT_EQ(kernel().udp_source_port, 50000u) << release;
+		EXPECT_EQ(nda_channel_destroy(ch), 0);
+	}
+	kernel().release = "5.18.0";
 	nda_channel_attr attr = {};
 	attr.udp_source_port = 50000;
+	kernel().modified.clear();
 	nda_channel *ch = connected(attr);
-	EXPECT_EQ(kernel().udp_source_port, 50000u);
+	EXPECT_EQ(rtr().ah_attr.grh.flow_label, 50000u & 0x3fff);
 	EXPECT_EQ(nda_channel_destroy(ch), 0);
 }
 
@@ -322,10 +374,10 @@ TEST_F(VerbsChannel, WhoseUdpSourcePortCannotBeSetStaysUsable)
 {
 	kernel().modify_extend_result = -EOPNOTSUPP;
 	nda_channel_attr attr = {};
-	attr.udp_source_port = 50000;
+	attr.udp_source_port = 40000;
 	nda_channel *ch = connected(attr, -EOPNOTSUPP);
 	EXPECT_STREQ(nda_error_detail(),
-		"channel: nic rxe0: its extension driver cannot set UDP source port 50000 "
+		"channel: nic rxe0: its extension driver cannot set UDP source port 40000 "
 		"of QP "
 		"17, which is connected without: Operation not supported");
 	nda_queue q;
