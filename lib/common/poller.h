@@ -23,7 +23,14 @@ namespace nda {
 
 class Poller {
 public:
-	Poller() = default;
+	// Whom work is left to while there are helpers: with naps the thread stays away
+	// from it, and from the processor that it would take from them, but looks every
+	// nap_ns whether they still help.
+	enum class Helped {
+		works,
+		naps
+	};
+	explicit Poller(Helped helped = Helped::works) : naps_(helped == Helped::naps) {}
 	Poller(const Poller &) = delete;
 	Poller &operator=(const Poller &) = delete;
 
@@ -33,7 +40,7 @@ public:
 	void stop();
 	bool started() const { return has_thread_; }
 
-	// One pass. Number of steps forward; 0 too if another thread is in it.
+	// One pass, by a helper. Number of steps forward; 0 too if another thread is in it.
 	int step();
 
 	// Wakes the thread, if it sleeps.
@@ -77,12 +84,20 @@ private:
 	// While something is waited for that rings no doorbell.
 	static constexpr uint64_t sleep_limit_timed_ns = 100 * 1000;
 
+	static constexpr uint64_t nap_ns = 1 * ns_per_ms;
+	static constexpr int busy = -1; // another thread is in pass()
+
 	static bool barrier_on_all_cores();
+	int try_pass();
+	bool left_to_helper();
 	void run();
+	void nap() const;
 	bool sleep();
 
 	std::mutex mutex_;
 	std::atomic<int> holders_{0}; // waiting for mutex_
+	const bool naps_;
+	std::atomic<bool> helper_{false}; // there was one
 	pthread_t thread_ = {};
 	bool has_thread_ = false;
 	std::atomic<bool> stop_{false};
@@ -119,14 +134,28 @@ inline void Poller::stop()
 	has_thread_ = false;
 }
 
-inline int Poller::step()
+inline int Poller::try_pass()
 {
 	if (holders_.load(std::memory_order_relaxed)) {
 		sched_yield();
 		return 0;
 	}
 	std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-	return lock ? pass() : 0;
+	return lock ? pass() : busy;
+}
+
+inline int Poller::step()
+{
+	if (naps_ && !helper_.load(std::memory_order_relaxed))
+		helper_.store(true, std::memory_order_relaxed);
+	const int work = try_pass();
+	return work == busy ? 0 : work;
+}
+
+// As long as there is one in each nap.
+inline bool Poller::left_to_helper()
+{
+	return naps_ && helper_.exchange(false, std::memory_order_relaxed);
 }
 
 inline void Poller::kick()
@@ -140,7 +169,10 @@ inline void Poller::run()
 {
 	uint64_t last_work = now_ns();
 	while (!stop_.load(std::memory_order_relaxed)) {
-		if (step() > 0) {
+		const int work = left_to_helper() ? busy : try_pass();
+		if (work == busy && naps_)
+			nap();
+		if (work > 0 || (work == busy && naps_)) {
 			last_work = now_ns();
 			continue;
 		}
@@ -154,6 +186,13 @@ inline void Poller::run()
 			last_work = now_ns();
 		}
 	}
+}
+
+// Not as long as it would be noticed if the helpers went and left work behind.
+inline void Poller::nap() const
+{
+	const struct timespec t = {0, static_cast<long>(nap_ns)};
+	nanosleep(&t, nullptr);
 }
 
 // After this every core of the process has either seen a store that came before, or its own

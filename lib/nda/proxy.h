@@ -23,6 +23,9 @@ class Npu;
 // Each doorbell has a slot, a line of NPU memory that cores write to as they would to the
 // register. A thread of the host, and every core that waits, takes what was written and
 // rings with it. Values that were written since the last time are one doorbell, the last.
+// Ringing may be all that the NIC needs of a processor (Soft-RoCE sends in the thread that
+// rings), and cores that wait ring as well: while they do, the thread naps, and a core that
+// posts and does not wait is served within a nap.
 //
 // The value 0 is no doorbell, in any format.
 class Proxy final : public Poller {
@@ -30,7 +33,7 @@ public:
 	// nic: what cores of this NPU are called with; its memory lies at address_offset
 	// for the proxy, too. mapped: doorbells that cores reach by themselves.
 	Proxy(Npu &npu, const nda_core &nic, const std::atomic<uint32_t> &mapped)
-		: npu_(npu), nic_(nic), mapped_(mapped)
+		: Poller(Helped::naps), npu_(npu), nic_(nic), mapped_(mapped)
 	{}
 	~Proxy() { stop(); }
 
