@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/soft_core.h>
+#include <tests/sim/sim.h>
 
 namespace nda::test {
 
@@ -18,7 +20,16 @@ struct nic_of<aiv::hns1825::Engine> {
 	static constexpr const char *name = "soft:hns1825";
 };
 
+/* An engine, on the simulator (SimCore) or on threads (SoftCore). */
+template <class E, class C>
+struct Setting {
+	using Engine = E;
+	using Core = C;
+};
+
 using Engines = testing::Types<aiv::hns1825::Engine>;
+using EnginesAndCores = testing::Types<Setting<aiv::hns1825::Engine, SimCore>,
+	Setting<aiv::hns1825::Engine, aiv::SoftCore>>;
 
 /* For the names of tests. */
 struct EngineName {
@@ -26,6 +37,16 @@ struct EngineName {
 	static std::string GetName(int)
 	{
 		return nic_of<Engine>::name + 5;
+	}
+};
+
+struct SettingName {
+	template <class S>
+	static std::string GetName(int)
+	{
+		return std::string(nic_of<typename S::Engine>::name + 5) +
+			(std::is_same<typename S::Core, SimCore>::value ? "_simulated"
+									: "_threads");
 	}
 };
 
