@@ -11,11 +11,13 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/host_core.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/aiv/xscale_queue.h>
 
 namespace nda::bench {
 
 using Device = aiv::Device<aiv::HostCore>;
 using RxeDevice = aiv::Device<aiv::HostCore, aiv::rxe::Engine>;
+using XscaleDevice = aiv::Device<aiv::HostCore, aiv::xscale::Engine>;
 
 constexpr uint32_t batch_size = 16;
 
@@ -33,6 +35,13 @@ extern "C" enum nda_status bench_put8_batch16(
 
 /* A quiet that finds everything done. */
 extern "C" enum nda_status bench_drain(Device *device, uint32_t pe);
+
+/* The same three on the XSCALE queue. */
+extern "C" enum nda_status bench_put8_xscale(
+	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
+extern "C" enum nda_status bench_put8_batch16_xscale(
+	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
+extern "C" enum nda_status bench_drain_xscale(XscaleDevice *device, uint32_t pe);
 
 } // namespace nda::bench
 

@@ -35,6 +35,10 @@ count put8 55 put8 put8_hns1825 || failed=1
 count put8_every16 55 put8 put8_every16_hns1825 || failed=1
 count put8_batch16 40 put8_batch16 put8_batch16_hns1825 || failed=1
 count drain 12 drain drain_hns1825 || failed=1
+count put8_xscale 72 put8_xscale put8_xscale || failed=1
+count put8_every16_xscale 72 put8_xscale put8_every16_xscale || failed=1
+count put8_batch16_xscale 55 put8_batch16_xscale put8_batch16_xscale || failed=1
+count drain_xscale 12 drain_xscale drain_xscale || failed=1
 # Counted, not limited: the kernel's part costs far more.
 count put8_rxe 1000 put8_rxe put8_rxe || failed=1
 echo "{$json}" >"$output"

@@ -172,10 +172,10 @@ private:
 	using typename Base::reader;
 
 	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not a
-	 * success. @error: the code of the first of these, 0: it is not there yet. */
+	 * success. @error: the first of these is an error, else it is not there yet. */
 	struct stop {
 		uint32_t left;
-		uint8_t error;
+		bool error;
 	};
 
 	NDA_DEV geometry load_geometry() const
@@ -388,15 +388,14 @@ private:
 			core_.invalidate(site::cq_look, cqe, format::cqe_bytes);
 			uint64_t word = core_.template load_acquire<uint64_t>(cqe + 24);
 			if ((word >> 63 != 0) != owner)
-				return {count, 0};
+				return {count, false};
 			/* Anew, now that the last word says that the rest is there. */
 			core_.invalidate(site::cq_entry, cqe, format::cqe_bytes);
-			uint8_t error = core_.template load<uint8_t>(cqe);
-			if (error != format::error_none)
-				return {count, error};
+			if (core_.template load<uint8_t>(cqe) != format::error_none)
+				return {count, true};
 			cqe += stride;
 		} while (--count != 0);
-		return {0, 0};
+		return {0, false};
 	}
 
 	NDA_DEV uint64_t cqe_address(uint32_t ci, uint32_t depth, uint32_t stride) const
@@ -412,7 +411,6 @@ private:
 		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, cq_depth);
 		uint32_t stride = NDA_QUEUE_LOAD(core_, q_, cqe_stride);
 		uint32_t first = r->ci;
-		uint8_t error = 0;
 
 		while (most != 0) {
 			uint32_t count = min_u32(most, depth - (r->ci & (depth - 1)));
@@ -425,27 +423,25 @@ private:
 			most -= count - end.left;
 			if (end.left == 0)
 				continue;
-			error = end.error;
-			if (error != 0)
-				r->ci++;
+			r->ci += end.error ? 1 : 0;
 			break;
 		}
 		if (r->ci != first)
-			settle(r, cqe_address(r->ci - 1, depth, stride), r->ci - first,
-				error);
+			settle(r, cqe_address(r->ci - 1, depth, stride), r->ci - first);
 		return r->ci - first;
 	}
 
 	/* Moves the tail behind the WQE that the CQE at @cqe, the last of @count consumed,
 	 * names: everything before it is done too. */
-	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, uint8_t error) const
+	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count) const
 	{
+		uint64_t word0 = core_.template load<uint64_t>(cqe);
+		uint8_t error = format::cqe_error(word0);
 		uint32_t index =
 			format::cqe_wqe_index(core_.template load<uint64_t>(cqe + 24));
 		uint32_t done = ((index - r->tail) & (format::wqe_index_span - 1)) + 1;
 
-		if (!format::cqe_of_qp(core_.template load<uint64_t>(cqe),
-			    NDA_QUEUE_LOAD(core_, q_, qpn)))
+		if (!format::cqe_of_qp(word0, NDA_QUEUE_LOAD(core_, q_, qpn)))
 			r->lost = true;
 		else if (Base::settle(r, done, count) && error == 0)
 			return;
