@@ -184,6 +184,23 @@ int Channel::create_queues()
 		explain_failure(rc, "CQ");
 		return rc;
 	}
+	const int rc = fill_cq();
+	return rc ? rc : create_qp(mode);
+}
+
+int Channel::fill_cq()
+{
+	const int byte = cq_fill(nic_->format());
+	if (byte < 0)
+		return 0;
+	const queue_buf &ring = cq_->cq_info.qbuf;
+	const int rc =
+		npu_->memset(ring.base, byte, uint64_t{ring.entry_cnt} * ring.entry_size);
+	return rc ? fail_in(rc, "nic %s: fill a CQ", nic_->name().c_str()) : 0;
+}
+
+int Channel::create_qp(queue_buf_dma_mode mode)
+{
 	ibv_qp_init_attr_extend qp = {};
 	qp.pd = nic_->pd();
 	qp.attr.send_cq = cq_->cq;
@@ -394,7 +411,9 @@ int Channel::reset()
 	int rc = nic_->modify_qp(qp_->qp, attr, IBV_QP_STATE);
 	if (rc)
 		return fail_in(rc, "QP %u to RESET", qpn());
-	rc = choose_psn();
+	rc = fill_cq();
+	if (!rc)
+		rc = choose_psn();
 	if (!rc)
 		rc = to_init();
 	if (!rc)

@@ -54,6 +54,8 @@ private:
 	int query_identity();
 	int choose_psn();
 	int create_queues();
+	int fill_cq();
+	int create_qp(queue_buf_dma_mode mode);
 	int find_doorbell();
 	void explain_failure(int code, const char *object);
 	int to_init();

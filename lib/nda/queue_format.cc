@@ -3,12 +3,14 @@
 
 #include <nda/aiv/hns1825_state.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/aiv/xscale_state.h>
 
 namespace nda {
 namespace {
 
 namespace hns1825 = aiv::hns1825;
 namespace rxe = aiv::rxe;
+namespace xscale = aiv::xscale;
 
 // What is the same in all formats.
 nda_queue common(const QueueSource &s)
@@ -76,6 +78,30 @@ bool describe_rxe(const QueueSource &s, nda_queue &queue)
 	return rxe::queue_usable(q);
 }
 
+// What no source settles is chosen as nda/hw/xscale.h says: masked atomics, and KEEP in the
+// CQ's doorbell.
+bool describe_xscale(const QueueSource &s, nda_queue &queue)
+{
+	namespace format = hw::xscale;
+	nda_queue q = common(s);
+	q.key_words[0] = format::segment_word(0, s.rkey);
+	q.key_words[1] = format::segment_word(0, s.lkey);
+	q.doorbell_template = format::doorbell_template(q.qpn);
+	q.xscale.cq_doorbell = s.cq->cq_info.db_hw_va.iov_base;
+	q.xscale.cq_doorbell_template =
+		format::cq_doorbell_template(q.cqn, format::cq_keep);
+	q.xscale.fence_mode = format::default_fence_mode;
+	if (!q.cqe_stride)
+		q.cqe_stride = format::default_cqe_stride;
+	queue = q;
+	nda_queue complete = q;
+	complete.scratch_local = complete.scratch_remote = 8;
+	if (!xscale::queue_usable(complete))
+		return false;
+	queue.state = xscale::derive_state(q, 0, 0, 0);
+	return true;
+}
+
 } // namespace
 
 bool describe_queue(nda_format format, const QueueSource &source, nda_queue &queue)
@@ -85,6 +111,8 @@ bool describe_queue(nda_format format, const QueueSource &source, nda_queue &que
 		return describe_hns1825(source, queue);
 	case NDA_FORMAT_RXE:
 		return describe_rxe(source, queue);
+	case NDA_FORMAT_XSCALE:
+		return describe_xscale(source, queue);
 	default:
 		return false;
 	}
@@ -101,6 +129,11 @@ void resume_queue(nda_format format, nda_queue &queue)
 	const uint32_t ci = __atomic_load_n(index(queue.rxe.cq_producer), __ATOMIC_ACQUIRE);
 	__atomic_store_n(index(queue.cq_record), ci, __ATOMIC_RELEASE);
 	queue.state = rxe::derive_state(head, head, ci);
+}
+
+int cq_fill(nda_format format)
+{
+	return format == NDA_FORMAT_XSCALE ? hw::xscale::cqe_ring_fill : -1;
 }
 
 } // namespace nda

@@ -29,6 +29,11 @@ bool describe_queue(nda_format format, const QueueSource &source, nda_queue &que
 // The mutable line of a described queue whose QP was reset: where its rings have come to.
 void resume_queue(nda_format format, nda_queue &queue);
 
+// The byte that a CQ's ring is to be filled with before its QP is connected: its driver
+// leaves a ring in NPU memory alone, and zeros would read as successes. -1: the driver has
+// done what is to be done.
+int cq_fill(nda_format format);
+
 } // namespace nda
 
 #endif

@@ -13,7 +13,10 @@ struct Model {
 	const char *name;
 	nda_format format;
 };
-constexpr Model models[] = {{"hns1825", NDA_FORMAT_HNS1825}};
+constexpr Model models[] = {
+	{"hns1825", NDA_FORMAT_HNS1825},
+	{"xscale", NDA_FORMAT_XSCALE},
+};
 
 } // namespace
 

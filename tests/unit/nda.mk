@@ -11,6 +11,7 @@ nda_soft_libs = -Wl,--no-as-needed $(SOFT) -Wl,--as-needed $(nda_inside_libs)
 
 $(eval $(call unit_test,nda_siphash_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_bootstrap_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_queue_format_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_publish_test,$(nda_inside),$$(nda_inside_libs)))
 $(eval $(call unit_test,nda_failure_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(eval $(call unit_test,nda_inside_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))

@@ -40,6 +40,8 @@ constexpr uint32_t max_pieces = 6;          /* local segments that a WQE has roo
 /* A CQE names a WQE by 17 bits, the queue's line a doorbell's index by 16. */
 constexpr uint32_t max_depth = 32768;
 constexpr uint32_t min_depth = 4;
+/* Of a WQE that waits for earlier READs; unverified, the field has 2 bits and 0 is none. */
+constexpr uint8_t default_fence_mode = 1;
 
 enum wqe_opcode : uint8_t {
 	op_send = 0, /* never posted here: a CQE that says so is not of this data plane */

@@ -11,6 +11,7 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/soft_core.h>
+#include <nda/aiv/xscale_queue.h>
 #include <nda/table.h>
 
 namespace nda::perf {
@@ -476,6 +477,8 @@ const Kernels *kernels_of(uint32_t format)
 		return &kernels<aiv::hns1825::Engine>;
 	case NDA_FORMAT_RXE:
 		return &kernels<aiv::rxe::Engine>;
+	case NDA_FORMAT_XSCALE:
+		return &kernels<aiv::xscale::Engine>;
 	default:
 		return nullptr;
 	}
