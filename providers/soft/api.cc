@@ -2,6 +2,7 @@
 //
 // The table of nda_soft.h: arguments are checked here, everything else is elsewhere.
 #include "providers/soft/error.h"
+#include "providers/soft/jetty.h"
 #include "providers/soft/nic.h"
 #include "providers/soft/npu.h"
 #include "providers/soft/queues.h"
@@ -262,6 +263,76 @@ int qp_seek(ibv_qp *qp, uint32_t sq_index, uint32_t cq_index)
 	});
 }
 
+// ---- Jetties ---------------------------------------------------------------------------
+
+int query_eid(ibv_context *context, uint8_t eid[16])
+{
+	if (!eid)
+		return null_argument("eid");
+	return with_nic(context, [&](Nic &nic) {
+		Gid own;
+		int rc = nic.query_gid(1, 1, own);
+		if (rc == 0)
+			memcpy(eid, &own, sizeof(own));
+		return rc;
+	});
+}
+
+nda_soft_jetty *jetty_create(const nda_soft_jetty_attr *attr)
+{
+	return guard_pointer<nda_soft_jetty>([&](nda_soft_jetty *&handle) {
+		Jetty *jetty = nullptr;
+		int rc = attr ? Jetty::create(*attr, jetty) : null_argument("attr");
+		if (rc == 0)
+			handle = reinterpret_cast<nda_soft_jetty *>(jetty);
+		return rc;
+	});
+}
+
+// Runs body(jetty) with the jetty behind a handle.
+template <class Body>
+int with_jetty(nda_soft_jetty *handle, Body &&body)
+{
+	return guard([&] {
+		return handle ? body(*reinterpret_cast<Jetty *>(handle))
+			      : null_argument("jetty");
+	});
+}
+
+int jetty_query(nda_soft_jetty *handle, nda_soft_jetty_info *info)
+{
+	if (!info)
+		return null_argument("info");
+	return with_jetty(handle, [&](Jetty &jetty) {
+		jetty.query(*info);
+		return 0;
+	});
+}
+
+int jetty_connect(nda_soft_jetty *handle, const nda_soft_jetty_peer *peer, uint32_t *tp_id)
+{
+	if (!peer || !tp_id)
+		return null_argument(peer ? "tp_id" : "peer");
+	return with_jetty(
+		handle, [&](Jetty &jetty) { return jetty.connect(*peer, *tp_id); });
+}
+
+int jetty_seek(nda_soft_jetty *handle, uint32_t sq_index, uint32_t cq_index)
+{
+	return with_jetty(
+		handle, [&](Jetty &jetty) { return jetty.seek(sq_index, cq_index); });
+}
+
+int jetty_reset(nda_soft_jetty *handle)
+{
+	return with_jetty(handle, [](Jetty &jetty) { return jetty.reset(); });
+}
+
+int jetty_destroy(nda_soft_jetty *handle)
+{
+	return with_jetty(handle, [](Jetty &jetty) { return Jetty::destroy(&jetty); });
+}
+
 int get_async_event(ibv_context *context, ibv_async_event *event)
 {
 	if (!event)
@@ -304,6 +375,13 @@ constexpr struct nda_soft_api make_api()
 	api.modify_qp = modify_qp;
 	api.query_qp = query_qp;
 	api.qp_seek = qp_seek;
+	api.query_eid = query_eid;
+	api.jetty_create = jetty_create;
+	api.jetty_query = jetty_query;
+	api.jetty_connect = jetty_connect;
+	api.jetty_reset = jetty_reset;
+	api.jetty_seek = jetty_seek;
+	api.jetty_destroy = jetty_destroy;
 	api.get_async_event = get_async_event;
 	return api;
 }

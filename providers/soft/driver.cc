@@ -8,22 +8,39 @@
 namespace nda::soft {
 namespace {
 
+// Their queues come through the platform's table.
+int check_not_jetties(ibv_context *context)
+{
+	Nic *nic = Nic::find(context);
+	if (!nic)
+		return -EINVAL;
+	return nic->format().layout().jetties
+		? fail(-EOPNOTSUPP, "a NIC of jetties has neither QPs nor CQs")
+		: 0;
+}
+
 ibv_qp_extend *create_qp(ibv_context *context, ibv_qp_init_attr_extend *attr)
 {
-	return guard_pointer<ibv_qp_extend>(
-		[&](ibv_qp_extend *&qp) { return Qp::create(context, *attr, qp); });
+	return guard_pointer<ibv_qp_extend>([&](ibv_qp_extend *&qp) {
+		int rc = check_not_jetties(context);
+		return rc ? rc : Qp::create(context, *attr, qp);
+	});
 }
 
 ibv_cq_extend *create_cq(ibv_context *context, ibv_cq_init_attr_extend *attr)
 {
-	return guard_pointer<ibv_cq_extend>(
-		[&](ibv_cq_extend *&cq) { return Cq::create(context, *attr, cq); });
+	return guard_pointer<ibv_cq_extend>([&](ibv_cq_extend *&cq) {
+		int rc = check_not_jetties(context);
+		return rc ? rc : Cq::create(context, *attr, cq);
+	});
 }
 
 ibv_srq_extend *create_srq(ibv_context *context, ibv_srq_init_attr_extend *attr)
 {
-	return guard_pointer<ibv_srq_extend>(
-		[&](ibv_srq_extend *&srq) { return Srq::create(context, *attr, srq); });
+	return guard_pointer<ibv_srq_extend>([&](ibv_srq_extend *&srq) {
+		int rc = check_not_jetties(context);
+		return rc ? rc : Srq::create(context, *attr, srq);
+	});
 }
 
 int destroy_qp(ibv_qp_extend *qp)

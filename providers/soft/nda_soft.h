@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NDA_SOFT_API_VERSION 2u
+#define NDA_SOFT_API_VERSION 3u
 #define NDA_SOFT_API_SYMBOL "nda_soft_api"
 #define NDA_SOFT_SESSION_BYTES 32
 
@@ -42,7 +42,7 @@ struct nda_soft_npu_attr {
 };
 
 struct nda_soft_nic_attr {
-	const char *model; /* "hns1825" */
+	const char *model; /* "hns1825", "xscale", "udma" */
 	/*
 	 * Faults to make, "NAME:N,..." or NULL, copied:
 	 *   remote-access-error, retry-exceeded, rnr  each N-th request of a queue ends so
@@ -59,6 +59,41 @@ struct nda_soft_nic_attr {
 	uint32_t reserved;
 	/* A file that lines of JSON are appended to, or NULL; see below. */
 	const char *events;
+};
+
+/*
+ * Jetties of URMA, the queues of a NIC of model "udma": they do not come through
+ * ibv_extend, which refuses there. A peer is named by its EID and the jetty's id. A region
+ * is a segment: its ibv_mr's lkey is the token id, its rkey the token value.
+ */
+struct nda_soft_jetty;
+
+struct nda_soft_jetty_attr {
+	struct ibv_pd *pd;
+	struct ibv_extend_ops *ops; /* of the NPU that drives it; kept */
+	uint32_t blocks;            /* of 64 bytes, a power of two, 64..32768 */
+	uint32_t dma_mode;          /* enum queue_buf_dma_mode */
+};
+
+struct nda_soft_jetty_info {
+	uint32_t jetty_id; /* 20 bits */
+	uint32_t jfc_id;
+	uint64_t sq_addr;
+	uint32_t sq_blocks;
+	uint32_t max_inline;  /* bytes */
+	uint64_t sq_doorbell; /* where cores write the head, 4 bytes */
+	uint64_t cq_addr;
+	uint32_t cq_depth;
+	uint32_t cqe_bytes;
+	uint64_t cq_record; /* the consumer index, 4 bytes */
+};
+
+struct nda_soft_jetty_peer {
+	uint8_t eid[16]; /* in network order; requests have the bytes in reverse */
+	uint32_t jetty_id;
+	uint8_t timeout;     /* of an acknowledgement: 4.096 us * 2^timeout, 0: none */
+	uint8_t retry_count; /* 0..7 */
+	uint8_t reserved[2];
 };
 
 /*
@@ -194,6 +229,22 @@ struct nda_soft_api {
 	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ has never been
 	 * used. */
 	int (*qp_seek)(struct ibv_qp *qp, uint32_t sq_index, uint32_t cq_index);
+	int (*query_eid)(struct ibv_context *ctx, uint8_t eid[16]);
+	/* -EOPNOTSUPP for a NIC of QPs; else as for a QP through ibv_extend. */
+	struct nda_soft_jetty *(*jetty_create)(const struct nda_soft_jetty_attr *attr);
+	int (*jetty_query)(struct nda_soft_jetty *jetty, struct nda_soft_jetty_info *info);
+	/* tp_id: out, of 24 bits: the transport by which requests reach the peer. Errors as
+	 * modify_qp to RTR; -EISCONN. */
+	int (*jetty_connect)(struct nda_soft_jetty *jetty,
+		const struct nda_soft_jetty_peer *peer, uint32_t *tp_id);
+	/* Back to where it may be connected, with the same queues and indices 0. -ETIMEDOUT
+	 * as modify_qp to RESET. */
+	int (*jetty_reset)(struct nda_soft_jetty *jetty);
+	/* As qp_seek, before connect. */
+	int (*jetty_seek)(
+		struct nda_soft_jetty *jetty, uint32_t sq_index, uint32_t cq_index);
+	/* -ETIMEDOUT as modify_qp to RESET. */
+	int (*jetty_destroy)(struct nda_soft_jetty *jetty);
 	/*
 	 * IBV_EVENT_QP_FATAL: the QP's driver broke the rules of the queue format, or its
 	 * CQ failed, or the process that it is connected to is gone; IBV_EVENT_CQ_ERR: the

@@ -5,6 +5,7 @@
 #include "providers/soft/fabric.h"
 #include "providers/soft/hns1825_model.h"
 #include "providers/soft/npu.h"
+#include "providers/soft/udma_model.h"
 #include "providers/soft/xscale_model.h"
 
 #include <algorithm>
@@ -53,6 +54,7 @@ struct Model {
 constexpr Model models[] = {
 	{"hns1825", format<Hns1825Format>},
 	{"xscale", format<XscaleFormat>},
+	{"udma", format<UdmaFormat>},
 };
 
 int find_format(const char *name, const QueueFormat *&found)
@@ -386,7 +388,7 @@ int Nic::reg_mr(ibv_pd *pd, uint64_t address, uint64_t size, int access, ibv_mr 
 	fresh->addr = reinterpret_cast<void *>(address);
 	fresh->length = size;
 	fresh->handle = key;
-	fresh->lkey = key;
+	fresh->lkey = nic->format().layout().jetties ? udma_token_id(key) : key;
 	fresh->rkey = key;
 	fresh->npu = npu;
 	own->users.fetch_add(1);
@@ -399,7 +401,7 @@ int Nic::dereg_mr(ibv_mr *mr)
 	if (!find(mr->context))
 		return -EINVAL;
 	Mr *own = static_cast<Mr *>(mr);
-	int rc = Fabric::get().remove_mr(own->lkey);
+	int rc = Fabric::get().remove_mr(own->handle);
 	if (rc)
 		return rc;
 	own->npu->unpin(reinterpret_cast<uint64_t>(own->addr));

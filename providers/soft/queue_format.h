@@ -75,7 +75,7 @@ enum class Order : uint8_t {
 
 // A work request, whatever format it came in.
 struct Work {
-	static constexpr uint32_t max_pieces = 12;
+	static constexpr uint32_t max_pieces = 13;
 	static constexpr uint32_t max_inline = 208;
 
 	Work() {} // leaves the two arrays alone
@@ -155,6 +155,7 @@ struct QueueLayout {
 	bool consumer_record;
 	bool atomics;
 	bool receives;        // complete_receive() is there
+	bool jetties;         // of URMA, see nda_soft.h: there are no QPs and CQs of verbs
 	uint8_t doorbell_cos; // what the driver is told to put into its doorbells
 };
 
