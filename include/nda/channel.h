@@ -43,8 +43,10 @@ enum nda_channel_attr_mask {
 /**
  * struct nda_channel_attr - how a channel is made
  * @comp_mask: enum nda_channel_attr_mask
- * @sq_depth: WQEs of the send queue, a power of two 64..32768; 0 means 1024
- * @signal_every: a completion for each so many WQEs, 1..sq_depth/2; 0 means 1
+ * @sq_depth: WQEs of the send queue, a power of two 64..32768; 0 means 1024. UDMA: of up
+ *   to four blocks each, more than 8192 being as many as 32768 blocks hold
+ * @signal_every: a completion for each so many WQEs, UDMA: blocks, 1..sq_depth/2; 0 means
+ *   1
  * @dma_mode: enum nda_dma_mode
  * @device_timeout_us: deadline of device calls that wait; 0 means 10 s. Of a group; a
  *   channel on its own does not use it
@@ -160,6 +162,17 @@ int nda_channel_connect(
 int nda_channel_describe(struct nda_channel *ch, uint64_t remote_delta, uint32_t lkey,
 	uint32_t rkey, struct nda_queue *queue) NDA_NOEXCEPT;
 
+/**
+ * nda_channel_describe_segment - the same for a NIC of URMA jetties
+ * @token_id: of the own memory, see nda_mr_token
+ * @remote_token_id, @remote_token_value: of the peer's memory
+ *
+ * Returns as nda_channel_describe, or -EOPNOTSUPP: the NIC has keys.
+ */
+int nda_channel_describe_segment(struct nda_channel *ch, uint64_t remote_delta,
+	uint32_t token_id, uint32_t remote_token_id, uint32_t remote_token_value,
+	struct nda_queue *queue) NDA_NOEXCEPT;
+
 /* How cores ring, see enum nda_npu_flags. */
 enum nda_doorbell {
 	NDA_DOORBELL_MAPPED = 1,
@@ -168,7 +181,7 @@ enum nda_doorbell {
 
 /**
  * struct nda_channel_info - what a channel is
- * @qpn: of its queue pair
+ * @qpn: of its queue pair, or the id of its jetty
  * @doorbell: enum nda_doorbell
  * @doorbell_error: the first negative errno that ringing a proxied doorbell gave, else 0:
  *   what the device posted may then never be done, and device calls time out

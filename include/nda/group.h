@@ -164,7 +164,7 @@ int nda_group_repair(struct nda_group *group) NDA_NOEXCEPT;
 
 /* Regions outside the heap: NPU memory registered with every NIC of the group. */
 
-#define NDA_REGION_DESC_BYTES 256
+#define NDA_REGION_DESC_BYTES 384
 
 /**
  * nda_group_region_register - registers memory outside the heap

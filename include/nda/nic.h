@@ -118,6 +118,14 @@ int nda_nic_query(
  */
 int nda_nic_gid(struct nda_nic *nic, uint32_t index, uint8_t gid[16]) NDA_NOEXCEPT;
 
+/**
+ * nda_nic_eid - the name of a NIC's endpoint where its queues are URMA jetties
+ * @eid: out: 16 bytes in network order; in requests they are in reverse
+ *
+ * Returns 0, -EINVAL, or -EOPNOTSUPP: the NIC is named by GIDs.
+ */
+int nda_nic_eid(struct nda_nic *nic, uint8_t eid[16]) NDA_NOEXCEPT;
+
 enum nda_access {
 	NDA_ACCESS_LOCAL_WRITE = 1 << 0,
 	NDA_ACCESS_REMOTE_WRITE = 1 << 1,
@@ -155,6 +163,16 @@ int nda_mr_deregister(struct nda_mr *mr) NDA_NOEXCEPT;
  * is no region. */
 uint32_t nda_mr_lkey(const struct nda_mr *mr) NDA_NOEXCEPT;
 uint32_t nda_mr_rkey(const struct nda_mr *mr) NDA_NOEXCEPT;
+
+/**
+ * nda_mr_token - what a peer needs of a region that is a URMA segment
+ * @token_id: out: of 20 bits; also what the own side's requests name it by
+ * @token_value: out
+ *
+ * Returns 0, -EINVAL, or -EOPNOTSUPP: the NIC has no segments, but keys.
+ */
+int nda_mr_token(
+	const struct nda_mr *mr, uint32_t *token_id, uint32_t *token_value) NDA_NOEXCEPT;
 
 /**
  * nda_search_report - what the search for extension drivers meets, for people

@@ -61,7 +61,28 @@ NDA_API int nda_channel_describe(nda_channel *channel, uint64_t remote_delta, ui
 			return -EINVAL;
 		if (!queue)
 			return fail(-EINVAL, "channel: queue is NULL");
-		return (*object)->describe(remote_delta, lkey, rkey, *queue);
+		if ((*object)->has_segments())
+			return fail(-EINVAL,
+				"channel: a jetty's memory has tokens, not an rkey alone");
+		return (*object)->describe(remote_delta, {lkey, rkey, 0}, *queue);
+	});
+}
+
+NDA_API int nda_channel_describe_segment(nda_channel *channel, uint64_t remote_delta,
+	uint32_t token_id, uint32_t remote_token_id, uint32_t remote_token_value,
+	nda_queue *queue) noexcept
+{
+	return guard([&] {
+		auto object = lookup(channel);
+		if (!object)
+			return -EINVAL;
+		if (!queue)
+			return fail(-EINVAL, "channel: queue is NULL");
+		if (!(*object)->has_segments())
+			return fail(-EOPNOTSUPP,
+				"channel: a queue pair's memory has keys, not tokens");
+		return (*object)->describe(remote_delta,
+			{token_id, remote_token_value, remote_token_id}, *queue);
 	});
 }
 

@@ -108,6 +108,35 @@ NDA_API uint32_t nda_mr_rkey(const nda_mr *mr) noexcept
 	return object ? (*object)->rkey() : 0;
 }
 
+NDA_API int nda_mr_token(
+	const nda_mr *mr, uint32_t *token_id, uint32_t *token_value) noexcept
+{
+	return guard([&] {
+		auto object = lookup(mr);
+		if (!object)
+			return -EINVAL;
+		if (!token_id || !token_value)
+			return fail(-EINVAL, "mr: token_id or token_value is NULL");
+		if (!(*object)->is_segment())
+			return fail(-EOPNOTSUPP, "mr: it has keys, not a token");
+		*token_id = (*object)->rkey_id();
+		*token_value = (*object)->rkey();
+		return 0;
+	});
+}
+
+NDA_API int nda_nic_eid(nda_nic *nic, uint8_t eid[16]) noexcept
+{
+	return guard([&] {
+		auto object = lookup(nic);
+		if (!object)
+			return -EINVAL;
+		if (!eid)
+			return fail(-EINVAL, "nic: eid is NULL");
+		return (*object)->query_eid(eid);
+	});
+}
+
 NDA_API int nda_search_report(char *text, size_t size_bytes) noexcept
 {
 	return guard([&] {

@@ -10,6 +10,7 @@
 #include <nda/driver.h>
 
 #include "lib/nda/error.h"
+#include "lib/nda/jetty_channel.h"
 #include "lib/nda/log.h"
 #include "lib/nda/queue_format.h"
 
@@ -99,16 +100,50 @@ int check_desc(const Desc &d, nda_format format)
 int Channel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 	const ChannelConfig &config, std::shared_ptr<Channel> &out)
 {
-	std::shared_ptr<Channel> channel(
-		new Channel(std::move(nic), std::move(npu), config));
-	const int rc = channel->init();
-	if (rc)
-		return fail_in(rc, "channel");
-	out = std::move(channel);
-	return 0;
+	const int rc = nic->format() == NDA_FORMAT_UDMA
+		? JettyChannel::create(std::move(nic), std::move(npu), config, out)
+		: QpChannel::create(std::move(nic), std::move(npu), config, out);
+	return rc ? fail_in(rc, "channel") : 0;
 }
 
-int Channel::init()
+namespace {
+
+class NoChannel final : public Channel {
+public:
+	void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const override
+	{
+		memset(desc, 0, NDA_CHANNEL_DESC_BYTES);
+	}
+	int connect(const uint8_t[NDA_CHANNEL_DESC_BYTES]) override { return 0; }
+	int reset() override { return 0; }
+	bool connected() const override { return true; }
+	int describe(uint64_t, const Keys &, nda_queue &queue) const override
+	{
+		queue = {};
+		return 0;
+	}
+	nda_channel_info info() const override { return {}; }
+};
+
+} // namespace
+
+std::shared_ptr<Channel> Channel::none()
+{
+	return std::make_shared<NoChannel>();
+}
+
+int QpChannel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
+	const ChannelConfig &config, std::shared_ptr<Channel> &out)
+{
+	std::shared_ptr<QpChannel> channel(
+		new QpChannel(std::move(nic), std::move(npu), config));
+	const int rc = channel->init();
+	if (!rc)
+		out = std::move(channel);
+	return rc;
+}
+
+int QpChannel::init()
 {
 	int rc = nic_->check_npu(*npu_);
 	if (!rc)
@@ -117,7 +152,7 @@ int Channel::init()
 }
 
 // Takes the port's MTU as far as the caller allows it.
-int Channel::check_port(const ibv_port_attr &port)
+int QpChannel::check_port(const ibv_port_attr &port)
 {
 	const char *name = nic_->name().c_str();
 	const int rc = nic_->check_port(port);
@@ -136,7 +171,7 @@ int Channel::check_port(const ibv_port_attr &port)
 	return 0;
 }
 
-int Channel::query_identity()
+int QpChannel::query_identity()
 {
 	ibv_port_attr port = {};
 	int rc = nic_->query_port(port);
@@ -159,7 +194,7 @@ int Channel::query_identity()
 	return choose_psn();
 }
 
-int Channel::choose_psn()
+int QpChannel::choose_psn()
 {
 	if (getrandom(&psn_, sizeof(psn_), 0) != sizeof(psn_))
 		return fail_errno(-errno, "getrandom");
@@ -169,7 +204,7 @@ int Channel::choose_psn()
 
 // Every WQE may end in a completion of its own, if only a flushed one: the CQ is as deep as
 // the SQ. Nothing is ever received, but some drivers refuse an empty RQ.
-int Channel::create_queues()
+int QpChannel::create_queues()
 {
 	const queue_buf_dma_mode mode =
 		dma_mode(nic_->format(), config_.dma_mode, npu_->proxies_all());
@@ -188,7 +223,7 @@ int Channel::create_queues()
 	return rc ? rc : create_qp(mode);
 }
 
-int Channel::fill_cq()
+int QpChannel::fill_cq()
 {
 	const int byte = cq_fill(nic_->format());
 	if (byte < 0)
@@ -199,7 +234,7 @@ int Channel::fill_cq()
 	return rc ? fail_in(rc, "nic %s: fill a CQ", nic_->name().c_str()) : 0;
 }
 
-int Channel::create_qp(queue_buf_dma_mode mode)
+int QpChannel::create_qp(queue_buf_dma_mode mode)
 {
 	ibv_qp_init_attr_extend qp = {};
 	qp.pd = nic_->pd();
@@ -223,7 +258,7 @@ int Channel::create_qp(queue_buf_dma_mode mode)
 	return rc ? rc : to_init();
 }
 
-int Channel::find_doorbell()
+int QpChannel::find_doorbell()
 {
 	const std::string name = "nic " + nic_->name() + ": QP " + std::to_string(qpn());
 	doorbell_ = qp_->sq_info.db_hw_va.iov_base;
@@ -240,7 +275,7 @@ int Channel::find_doorbell()
 	return 0;
 }
 
-nda_channel_info Channel::info() const
+nda_channel_info QpChannel::info() const
 {
 	nda_channel_info info = {};
 	int error = 0;
@@ -252,7 +287,7 @@ nda_channel_info Channel::info() const
 }
 
 // The cause is known to the NPU's callbacks, if they failed, or to the driver.
-void Channel::explain_failure(int code, const char *object)
+void QpChannel::explain_failure(int code, const char *object)
 {
 	const char *name = nic_->name().c_str();
 	const char *why = nic_->driver_detail();
@@ -264,7 +299,7 @@ void Channel::explain_failure(int code, const char *object)
 			object, config_.sq_depth);
 }
 
-int Channel::to_init()
+int QpChannel::to_init()
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_INIT;
@@ -276,7 +311,7 @@ int Channel::to_init()
 	return rc ? fail_in(rc, "QP %u to INIT", qpn()) : 0;
 }
 
-int Channel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
+int QpChannel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &remote_gid,
 	uint8_t rd_atomic)
 {
 	ibv_qp_attr attr = {};
@@ -308,7 +343,7 @@ int Channel::to_rtr(uint32_t remote_qpn, uint32_t remote_psn, const ibv_gid &rem
 	return fail_step(rc, "RTR", remote_gid);
 }
 
-int Channel::to_rts(uint8_t rd_atomic)
+int QpChannel::to_rts(uint8_t rd_atomic)
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_RTS;
@@ -331,7 +366,7 @@ int Channel::to_rts(uint8_t rd_atomic)
 
 // Most often the cause is not in the attributes: say first if the port went down, and name
 // both ends.
-int Channel::fail_step(int code, const char *step, const ibv_gid &remote_gid)
+int QpChannel::fail_step(int code, const char *step, const ibv_gid &remote_gid)
 {
 	char cause[error_detail_bytes / 2];
 	snprintf(cause, sizeof(cause), "%s", error_detail());
@@ -343,7 +378,7 @@ int Channel::fail_step(int code, const char *step, const ibv_gid &remote_gid)
 		address_text(remote_gid).c_str(), mtu_bytes_);
 }
 
-Channel::~Channel()
+QpChannel::~QpChannel()
 {
 	if (doorbell_is_ours_)
 		npu_->remove_doorbell(doorbell_);
@@ -355,7 +390,7 @@ Channel::~Channel()
 		NDA_LOG(LogLevel::err, "nic %s: destroy CQ: %d", nic_->name().c_str(), rc);
 }
 
-void Channel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const
+void QpChannel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const
 {
 	Desc d = {};
 	d.magic = desc_magic;
@@ -370,7 +405,7 @@ void Channel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const
 	memcpy(desc, &d, sizeof(d));
 }
 
-int Channel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
+int QpChannel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 {
 	if (state_ == State::connected)
 		return fail(-EISCONN, "channel: connect: QP %u is connected", qpn());
@@ -402,7 +437,7 @@ int Channel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 }
 
 // A new PSN: what is still on its way belongs to an earlier life.
-int Channel::reset()
+int QpChannel::reset()
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_RESET;
@@ -422,7 +457,7 @@ int Channel::reset()
 }
 
 // A driver that cannot does not touch the queue pair, so the channel stays of use.
-int Channel::set_udp_source_port()
+int QpChannel::set_udp_source_port()
 {
 	if (!config_.udp_source_port || flow_label_)
 		return 0;
@@ -439,13 +474,12 @@ int Channel::set_udp_source_port()
 		nic_->name().c_str(), config_.udp_source_port, qpn());
 }
 
-uint8_t Channel::mtu_shift() const
+uint8_t QpChannel::mtu_shift() const
 {
 	return static_cast<uint8_t>(log2_of(mtu_bytes_) - 8);
 }
 
-int Channel::describe(
-	uint64_t remote_delta, uint32_t lkey, uint32_t rkey, nda_queue &queue) const
+int QpChannel::describe(uint64_t remote_delta, const Keys &keys, nda_queue &queue) const
 {
 	if (state_ != State::connected)
 		return fail(-ENOTCONN, "channel: describe: QP %u is not connected", qpn());
@@ -457,8 +491,8 @@ int Channel::describe(
 	source.sgid_index = static_cast<uint8_t>(gid_index_);
 	source.signal_every = config_.signal_every;
 	source.remote_delta = remote_delta;
-	source.lkey = lkey;
-	source.rkey = rkey;
+	source.lkey = keys.lkey;
+	source.rkey = keys.rkey;
 	nda_queue q = {};
 	if (!describe_queue(nic_->format(), source, q))
 		return fail(-EPROTO,

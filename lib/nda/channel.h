@@ -13,30 +13,55 @@
 
 namespace nda {
 
-// A queue pair and its completion queue in NPU memory.
+// A connected pair of queues of a NIC's, of which this side posts to one.
 class Channel {
 public:
 	static constexpr uint64_t magic = 0x316e616863; // "chan1" in memory
 
+	// A QP or a jetty, as the NIC has them.
 	static int create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 		const ChannelConfig &config, std::shared_ptr<Channel> &out);
-	~Channel();
+	// For a PE that its NIC does not reach: nothing, which is described as no queue.
+	static std::shared_ptr<Channel> none();
+	virtual ~Channel() = default;
 	Channel(const Channel &) = delete;
 	Channel &operator=(const Channel &) = delete;
 
-	void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const;
-	int connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES]);
+	virtual void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const = 0;
+	virtual int connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES]) = 0;
 	// Back to where it may be exported and connected again, with the same queues.
-	int reset();
-	bool connected() const { return state_ == State::connected; }
-	int describe(uint64_t remote_delta, uint32_t lkey, uint32_t rkey,
-		nda_queue &queue) const;
-
-	nda_channel_info info() const;
-	uint32_t qpn() const { return qp_->qp->qp_num; }
-	uint8_t service_level() const { return config_.service_level; }
+	virtual int reset() = 0;
+	virtual bool connected() const = 0;
+	virtual int describe(
+		uint64_t remote_delta, const Keys &keys, nda_queue &queue) const = 0;
+	virtual nda_channel_info info() const = 0;
+	// Whether the memory that it reaches has tokens.
+	virtual bool has_segments() const { return false; }
+	virtual uint8_t service_level() const { return 0; }
 	// log2(path MTU / 256), as the doorbell has it; once connected.
-	uint8_t mtu_shift() const;
+	virtual uint8_t mtu_shift() const { return 0; }
+
+protected:
+	Channel() = default;
+};
+
+// A queue pair and its completion queue in NPU memory.
+class QpChannel final : public Channel {
+public:
+	static int create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
+		const ChannelConfig &config, std::shared_ptr<Channel> &out);
+	~QpChannel() override;
+
+	void export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const override;
+	int connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES]) override;
+	int reset() override;
+	bool connected() const override { return state_ == State::connected; }
+	int describe(
+		uint64_t remote_delta, const Keys &keys, nda_queue &queue) const override;
+	nda_channel_info info() const override;
+	uint32_t qpn() const { return qp_->qp->qp_num; }
+	uint8_t service_level() const override { return config_.service_level; }
+	uint8_t mtu_shift() const override;
 
 private:
 	enum class State {
@@ -45,7 +70,7 @@ private:
 		failed
 	};
 
-	Channel(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
+	QpChannel(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 		const ChannelConfig &config)
 		: nic_(std::move(nic)), npu_(std::move(npu)), config_(config)
 	{}

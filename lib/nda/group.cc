@@ -17,7 +17,7 @@ namespace nda {
 namespace {
 
 constexpr uint32_t hello_magic = 0x4741444e; // "NDAG" in memory
-constexpr uint32_t hello_version = 1;
+constexpr uint32_t hello_version = 2;
 constexpr uint64_t heap_bytes_default = 64ull << 20;
 constexpr uint64_t page = 4096;
 // Of a view's buffer for results of atomics: what kernels of that library expect per peer.
@@ -89,6 +89,9 @@ int Group::create_parts(const nda_group_attr *attr, size_t attr_size)
 		if (!rc && nic->format() != nics_[0]->format())
 			rc = fail(-EINVAL, "nics %s and %s have different queue formats",
 				nics_[0]->name().c_str(), nic->name().c_str());
+		if (!rc && shared_queues_ && nic->format() == NDA_FORMAT_UDMA)
+			rc = fail(-EOPNOTSUPP, "nic %s: cores cannot share its queues",
+				nic->name().c_str());
 		if (!rc && exchange_.session())
 			rc = nic->join_session(exchange_.session());
 	}
@@ -151,14 +154,20 @@ int Group::create_heap()
 	return 0;
 }
 
-// One to the own PE as well, connected to itself: a kernel need not treat itself apart.
+// One to the own PE as well, connected to itself: a kernel need not treat itself apart. A
+// jetty does not send to its own PE; there Device goes without.
 int Group::create_channels()
 {
 	channels_.resize(n_queues());
 	for (uint32_t owner = 0; owner < n_owners(); owner++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			const int rc = Channel::create(nics_[nic_to(to)], npu_, config_,
-				channels_[index(owner, to)]);
+			const std::shared_ptr<Nic> &nic = nics_[nic_to(to)];
+			std::shared_ptr<Channel> &channel = channels_[index(owner, to)];
+			if (to == shape_.pe && nic->format() == NDA_FORMAT_UDMA) {
+				channel = Channel::none();
+				continue;
+			}
+			const int rc = Channel::create(nic, npu_, config_, channel);
 			if (rc)
 				return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 		}
@@ -179,8 +188,10 @@ void Group::fill_hello(Hello &hello) const
 	hello.queues_per_core = queues_per_core_;
 	hello.format = nics_[0]->format();
 	hello.heap.addr = heap_buffer_.addr();
-	for (size_t i = 0; i < heap_mrs_.size(); i++)
+	for (size_t i = 0; i < heap_mrs_.size(); i++) {
 		hello.heap.rkeys[i] = heap_mrs_[i]->rkey();
+		hello.heap.rkey_ids[i] = heap_mrs_[i]->rkey_id();
+	}
 }
 
 int Group::exchange_hellos(int local)
@@ -286,9 +297,10 @@ int Group::connect_channels(const std::vector<uint8_t> &descs)
 int Group::describe_queue(uint32_t owner, uint32_t to, nda_queue &queue) const
 {
 	const PeerHeap &peer = peers_[to];
-	const int rc =
-		channels_[index(owner, to)]->describe(peer.addr - heap_buffer_.addr(),
-			heap_mrs_[nic_to(to)]->lkey(), peer.rkeys[nic_to(to)], queue);
+	const uint32_t nic = nic_to(to);
+	const Keys keys = {heap_mrs_[nic]->lkey(), peer.rkeys[nic], peer.rkey_ids[nic]};
+	const int rc = channels_[index(owner, to)]->describe(
+		peer.addr - heap_buffer_.addr(), keys, queue);
 	if (rc)
 		return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
 	queue.scratch_remote = peer.addr;

@@ -56,6 +56,7 @@ private:
 	struct PeerHeap {
 		uint64_t addr; // of the reserved part, where the allocation begins
 		uint32_t rkeys[group_nics_max];
+		uint32_t rkey_ids[group_nics_max]; // of URMA: token ids
 	};
 	struct Hello;
 	struct View {

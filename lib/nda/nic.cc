@@ -118,6 +118,16 @@ int Nic::open_extend(ibv_context *context)
 	return 0;
 }
 
+int Nic::query_eid(uint8_t[16])
+{
+	return fail(-EOPNOTSUPP, "nic %s: it has no EID, but GIDs", name_.c_str());
+}
+
+int Nic::create_jetty(const Npu &, uint32_t, queue_buf_dma_mode, std::unique_ptr<Jetty> &)
+{
+	return fail(-EOPNOTSUPP, "nic %s: it has no jetties, but QPs", name_.c_str());
+}
+
 int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
 	uint64_t addr, uint64_t size, uint32_t access, std::shared_ptr<Mr> &out)
 {

@@ -16,6 +16,45 @@
 
 namespace nda {
 
+// A URMA jetty: a send queue and its completion queue in NPU memory. Its peer is named by
+// an EID and the jetty's id.
+class Jetty {
+public:
+	struct Queues {
+		uint32_t id;
+		uint32_t jfc_id;
+		uint64_t sq_addr;
+		uint32_t sq_blocks;
+		uint32_t max_inline; // bytes
+		uint64_t doorbell;   // where cores ring
+		uint64_t cq_addr;
+		uint32_t cq_depth;
+		uint32_t cqe_bytes;
+		uint64_t cq_record;
+	};
+	struct Peer {
+		uint8_t eid[16]; // in network order
+		uint32_t id;
+		uint8_t timeout; // as nda_channel_attr has them
+		uint8_t retry_count;
+	};
+
+	virtual ~Jetty() = default;
+	virtual int query(Queues &queues) const = 0;
+	// Sets the id of the transport that reaches the peer.
+	virtual int connect(const Peer &peer, uint32_t &tp_id) = 0;
+	// Back to where it may be connected again, with the same queues, not yet used.
+	virtual int reset() = 0;
+};
+
+// What a NIC needs to know of memory to reach it. Of URMA a segment: lkey is the own one's
+// token id, rkey and rkey_id the peer's token.
+struct Keys {
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t rkey_id; // 0 where the format has none
+};
+
 // What libnda needs of a NIC beside its queues, which come through ibv_extend. Any thread
 // may use it. Functions return 0 or a negative errno, with the detail set.
 class Nic {
@@ -56,6 +95,12 @@ public:
 	// " (net device eth0)" for error texts, or "".
 	virtual std::string net_device_text() const = 0;
 
+	// A NIC whose queues are jetties has no QPs, and its endpoint is named by an EID,
+	// in network order. -EOPNOTSUPP from others.
+	virtual int query_eid(uint8_t eid[16]);
+	virtual int create_jetty(const Npu &npu, uint32_t blocks, queue_buf_dma_mode mode,
+		std::unique_ptr<Jetty> &out);
+
 	int info(nda_nic_info &out);
 	int choose_gid(const GidChoice &choice, GidEntry &out);
 	// -ENETDOWN unless the port is up.
@@ -89,6 +134,10 @@ public:
 
 	uint32_t lkey() const { return mr_->lkey; }
 	uint32_t rkey() const { return mr_->rkey; }
+	// Of URMA: the rkey is a token's value.
+	bool is_segment() const { return nic_->format() == NDA_FORMAT_UDMA; }
+	// What a peer needs beside the rkey: the segment's token id.
+	uint32_t rkey_id() const { return is_segment() ? mr_->lkey : 0; }
 
 private:
 	Mr(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu)

@@ -11,7 +11,7 @@ namespace nda {
 namespace {
 
 constexpr uint32_t desc_magic = 0x5241444e; // "NDAR" in memory
-constexpr uint16_t desc_version = 1;
+constexpr uint16_t desc_version = 2;
 
 // What is exported, little-endian.
 struct Desc {
@@ -25,6 +25,7 @@ struct Desc {
 	uint32_t n_nics;
 	uint32_t reserved0;
 	uint32_t rkeys[group_nics_max];
+	uint32_t rkey_ids[group_nics_max]; // of URMA: token ids
 	uint8_t reserved[88];
 };
 static_assert(sizeof(Desc) == NDA_REGION_DESC_BYTES, "no padding");
@@ -58,8 +59,10 @@ void Region::export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const
 	d.pe = shape_.pe;
 	d.n_pes = shape_.n_pes;
 	d.n_nics = shape_.n_nics;
-	for (size_t i = 0; i < mrs_.size(); i++)
+	for (size_t i = 0; i < mrs_.size(); i++) {
 		d.rkeys[i] = mrs_[i]->rkey();
+		d.rkey_ids[i] = mrs_[i]->rkey_id();
+	}
 	memcpy(desc, &d, sizeof(d));
 }
 
@@ -94,8 +97,8 @@ int import_region(
 			"group has %u PEs "
 			"with %u NICs",
 			d.pe, d.n_pes, d.n_nics, shape.n_pes, shape.n_nics);
-	out = {d.addr, d.size_bytes, d.rkeys[nic_between(shape.pe, d.pe, shape.n_nics)],
-		d.pe, 0, 0};
+	const uint32_t nic = nic_between(shape.pe, d.pe, shape.n_nics);
+	out = {d.addr, d.size_bytes, d.rkeys[nic], d.pe, d.rkey_ids[nic], 0};
 	return 0;
 }
 

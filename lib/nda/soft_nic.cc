@@ -2,6 +2,7 @@
 #include "lib/nda/soft_nic.h"
 
 #include <cerrno>
+#include <cstring>
 
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
@@ -16,6 +17,7 @@ struct Model {
 constexpr Model models[] = {
 	{"hns1825", NDA_FORMAT_HNS1825},
 	{"xscale", NDA_FORMAT_XSCALE},
+	{"udma", NDA_FORMAT_UDMA},
 };
 
 } // namespace
@@ -123,6 +125,80 @@ int SoftNic::deregister_memory(ibv_mr *mr)
 {
 	const int rc = api_.dereg_mr(mr);
 	return rc ? fail_soft(api_, rc, "nic %s: deregister", name_.c_str()) : 0;
+}
+
+namespace {
+
+class SoftJetty final : public Jetty {
+public:
+	SoftJetty(const SoftApi &api, nda_soft_jetty *jetty) : api_(api), jetty_(jetty) {}
+	~SoftJetty() override
+	{
+		const int rc = api_.jetty_destroy(jetty_);
+		if (rc)
+			NDA_LOG(LogLevel::err, "destroy jetty: %d", rc);
+	}
+
+	int query(Queues &queues) const override
+	{
+		nda_soft_jetty_info info = {};
+		const int rc = api_.jetty_query(jetty_, &info);
+		if (rc)
+			return fail_soft(api_, rc, "query jetty");
+		queues = {info.jetty_id, info.jfc_id, info.sq_addr, info.sq_blocks,
+			info.max_inline, info.sq_doorbell, info.cq_addr, info.cq_depth,
+			info.cqe_bytes, info.cq_record};
+		return 0;
+	}
+
+	int connect(const Peer &peer, uint32_t &tp_id) override
+	{
+		nda_soft_jetty_peer soft = {};
+		memcpy(soft.eid, peer.eid, sizeof(soft.eid));
+		soft.jetty_id = peer.id;
+		soft.timeout = peer.timeout;
+		soft.retry_count = peer.retry_count;
+		const int rc = api_.jetty_connect(jetty_, &soft, &tp_id);
+		return rc ? fail_soft(api_, rc, "connect jetty") : 0;
+	}
+
+	int reset() override
+	{
+		const int rc = api_.jetty_reset(jetty_);
+		return rc ? fail_soft(api_, rc, "reset jetty") : 0;
+	}
+
+private:
+	const SoftApi &api_;
+	nda_soft_jetty *const jetty_;
+};
+
+} // namespace
+
+int SoftNic::query_eid(uint8_t eid[16])
+{
+	if (format_ != NDA_FORMAT_UDMA)
+		return Nic::query_eid(eid);
+	const int rc = api_.query_eid(context_, eid);
+	return rc ? fail_soft(api_, rc, "nic %s: query_eid", name_.c_str()) : 0;
+}
+
+int SoftNic::create_jetty(const Npu &npu, uint32_t blocks, queue_buf_dma_mode mode,
+	std::unique_ptr<Jetty> &out)
+{
+	if (format_ != NDA_FORMAT_UDMA)
+		return Nic::create_jetty(npu, blocks, mode, out);
+	nda_soft_jetty_attr attr = {};
+	attr.pd = pd_;
+	attr.ops = npu.ops();
+	attr.blocks = blocks;
+	attr.dma_mode = mode;
+	nda_soft_jetty *jetty = api_.jetty_create(&attr);
+	if (!jetty)
+		return fail_soft(api_, errno ? -errno : -EIO, "nic %s: create a jetty",
+			name_.c_str());
+	out = std::make_unique<SoftJetty>(api_, jetty);
+	return 0;
 }
 
 int SoftNic::join_session(const uint8_t *session)

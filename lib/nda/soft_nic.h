@@ -21,6 +21,9 @@ public:
 	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
 	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
 	int deregister_memory(ibv_mr *mr) override;
+	int query_eid(uint8_t eid[16]) override;
+	int create_jetty(const Npu &npu, uint32_t blocks, queue_buf_dma_mode mode,
+		std::unique_ptr<Jetty> &out) override;
 	int join_session(const uint8_t *session) override;
 	const char *driver_detail() const override { return api_.error_detail(); }
 	int check_npu(const Npu &) const override { return 0; }
