@@ -11,6 +11,7 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/soft_core.h>
+#include <nda/aiv/udma_queue.h>
 #include <nda/aiv/xscale_queue.h>
 #include <nda/table.h>
 
@@ -479,6 +480,8 @@ const Kernels *kernels_of(uint32_t format)
 		return &kernels<aiv::rxe::Engine>;
 	case NDA_FORMAT_XSCALE:
 		return &kernels<aiv::xscale::Engine>;
+	case NDA_FORMAT_UDMA:
+		return &kernels<aiv::udma::Engine>;
 	default:
 		return nullptr;
 	}

@@ -109,7 +109,7 @@ void add_common(CLI::App &app, Options &o)
 {
 	app.option_defaults()->take_last();
 	app.add_option("--nic", o.nic,
-		   "the NIC, e.g. rxe0 or mlx5_0:2; soft:hns1825 by default")
+		   "the NIC, e.g. rxe0, mlx5_0:2 or soft:udma; soft:hns1825 by default")
 		->type_name("NAME");
 	app.add_option_function<std::string>(
 		   "--gid", [&o](const std::string &text) { parse_gid(o, text); },
