@@ -31,6 +31,28 @@ using Engines = testing::Types<aiv::hns1825::Engine>;
 using EnginesAndCores = testing::Types<Setting<aiv::hns1825::Engine, SimCore>,
 	Setting<aiv::hns1825::Engine, aiv::SoftCore>>;
 
+template <class... All>
+struct index_in {
+	template <class Engine>
+	static constexpr uint64_t find()
+	{
+		uint64_t at = 0;
+
+		(void)((std::is_same<Engine, All>::value ? true : (at++, false)) || ...);
+		return at;
+	}
+	static constexpr uint64_t count = sizeof...(All);
+};
+template <class... All>
+index_in<All...> as_index(testing::Types<All...>);
+
+constexpr uint64_t n_engines = decltype(as_index(Engines()))::count;
+template <class Engine>
+constexpr uint64_t engine_index()
+{
+	return decltype(as_index(Engines()))::template find<Engine>();
+}
+
 /* For the names of tests. */
 struct EngineName {
 	template <class Engine>

@@ -19,9 +19,15 @@ $(eval $(call unit_test,nda_proxy_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 world_objs := $(call objs,tests/sim/sim.cc tests/sim/fiber.cc tests/sim/world.cc)
 $(eval $(call unit_test,sim_world_test,$(world_objs) $(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(eval $(call unit_test,device_suite_test,$(world_objs) $(nda_inside) $(SOFT),$$(nda_soft_libs)))
+# Has a main of its own.
+TESTS += $(B)/tests/random_programs_test
+$(B)/tests/random_programs_test: $(call objs,tests/unit/random_programs_test.cc \
+	tests/sim/program.cc) $(world_objs) $(nda_inside) $(SOFT)
+	$(call prog,$@,$(filter %.o %.a,$^),$(nda_soft_libs) -lgtest)
 $(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
 $(B)/tests/nda_failure_test $(B)/tests/nda_inside_test $(B)/tests/nda_proxy_test \
-$(B)/tests/sim_world_test $(B)/tests/device_suite_test: | $(LIB_EXTEND)
+$(B)/tests/sim_world_test $(B)/tests/device_suite_test \
+$(B)/tests/random_programs_test: | $(LIB_EXTEND)
 
 # Over the real software NPU and NIC, which libnda finds beside itself.
 nda_outside_libs = $(LIB_NDA) -Wl,-rpath,'$$ORIGIN/../lib'
