@@ -721,6 +721,21 @@ TEST(AivInDieError, ACompletionOfAWqeThatIsNotOutstandingIsNotBelieved)
 	EXPECT_EQ(s.put(), NDA_BAD_RESPONSE);
 }
 
+TEST(AivInDieError, ACompletionOfAReceiveIsNotTakenForAWqe)
+{
+	Core s;
+	uint32_t word;
+
+	s.put_many(2);
+	s.rig.nic_complete(pe, 0);
+	memcpy(&word, s.rig.cq(pe), 4);
+	word |= 0x40;
+	memcpy(s.rig.cq(pe), &word, 4);
+	EXPECT_EQ(s.device.quiet(pe), NDA_BAD_RESPONSE);
+	EXPECT_EQ(s.queue().state.tail, 0u);
+	EXPECT_EQ(s.put(), NDA_BAD_RESPONSE);
+}
+
 TEST(AivInDieError, MoreCompletionsThanWqesAreNotBelieved)
 {
 	Core s;
@@ -945,6 +960,7 @@ TEST(AivInDieSignalTo, APutWithASignalIsAWriteAndAnInlineWriteBehindIt)
 	EXPECT_EQ(s.peer_word(128), 0u);
 	EXPECT_EQ(s.rig.nic_run(pe, 1), 1u);
 	EXPECT_EQ(s.rig.last.inline_data, 1);
+	EXPECT_EQ(s.rig.last.data[1], 0u);
 	EXPECT_EQ(s.peer_word(128), 0x1122334455667788u);
 	EXPECT_EQ(s.device.quiet(pe), NDA_OK);
 }

@@ -464,10 +464,17 @@ TEST(InDieCqe, TheLoopsConditionIsCqeLookIsDone)
 		uint32_t owner = owner_bit(ci, 256) ? cqe_owner : 0;
 
 		if (i % 2 == 0)
-			word &= ~0xff00u; /* often a success */
-		ASSERT_EQ((word & cqe_owner_and_status) == owner,
+			word &= ~0xff40u; /* often a success */
+		ASSERT_EQ((word & cqe_decisive) == owner,
 			cqe_look(word, ci, 256) == cqe_state::done);
 	}
+}
+
+TEST(InDieCqe, ThatOfAReceiveIsNoSuccessOfASendQueue)
+{
+	EXPECT_EQ(cqe_look(0x80, 0, 64), cqe_state::done);
+	EXPECT_EQ(cqe_look(0xc0, 0, 64), cqe_state::error);
+	EXPECT_EQ(cqe_look(0x40, 0, 64), cqe_state::empty);
 }
 
 TEST(InDieCqe, CountsTheWqesThatAreDoneInTheRingOrBeyond)

@@ -316,7 +316,7 @@ private:
 		what.signalled = signalled;
 		what.fence = fence;
 		what.length = static_cast<uint32_t>(op.length);
-		what.immediate = op.immediate;
+		what.immediate = op.op == verb::write_immediate ? op.immediate : 0;
 		what.rkey = op.rkey;
 		what.remote_va = op.remote_va;
 		fill_data(op, &what);
@@ -356,8 +356,10 @@ private:
 		const operation &op, uint64_t data[format::data_words]) const
 	{
 		if (op.inline_operand) {
-			data[0] = op.operand;
-			data[1] = op.operand_high;
+			data[0] = op.length < 8
+				? op.operand & ((uint64_t{1} << op.length * 8) - 1)
+				: op.operand;
+			data[1] = op.length > 8 ? op.operand_high : 0;
 			return;
 		}
 		for (uint32_t i = 0; i < op.length; i++)
@@ -376,7 +378,7 @@ private:
 		do {
 			core_.invalidate(site::cq_look, cqe, format::cqe_bytes);
 			word = core_.template load_acquire<uint32_t>(cqe);
-			if ((word & format::cqe_owner_and_status) !=
+			if ((word & format::cqe_decisive) !=
 				(owner ? format::cqe_owner : 0))
 				break;
 			cqe += stride;
@@ -428,22 +430,25 @@ private:
 	 * names: everything before it is done too. */
 	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool error) const
 	{
-		/* What decided is in the first word, and was there when it was looked at.
-		 */
+		/* What decided is in the first word, and was there when it was read. */
 		uint32_t word = core_.template load<uint32_t>(cqe);
 		uint32_t done = format::wqes_done(format::cqe_wqe_index(word), r->tail,
 			NDA_QUEUE_LOAD(core_, q_, sq_depth));
+		/* A receive's names no WQE. */
+		bool known = Base::settle(
+			r, (word & format::cqe_receive) != 0 ? UINT32_MAX : done, count);
 
-		if (Base::settle(r, done, count) && !error)
+		if (known && !error)
 			return;
 		/* Anew, now that the first word says that the rest is there. */
 		core_.invalidate(site::cq_entry, cqe, format::cqe_bytes);
 		uint32_t more =
 			core_.template load<uint32_t>(cqe + format::cqe_sub_status_offset);
-		r->seen = error ? format::status_of(format::cqe_status(word))
-				: NDA_BAD_RESPONSE;
-		latch({r->seen, format::cqe_status(word),
-			static_cast<uint8_t>(error ? format::cqe_sub_status(more) : 0),
+		uint8_t status = format::cqe_status(word);
+		r->seen = status != 0 ? format::status_of(status) : NDA_BAD_RESPONSE;
+		latch({r->seen, status,
+			static_cast<uint8_t>(
+				status != 0 ? format::cqe_sub_status(more) : 0),
 			format::cqe_wqe_index(word)});
 	}
 

@@ -412,6 +412,14 @@ NDA_DEV uint32_t cq_record(uint32_t ci)
 
 /* ---- Completion -----------------------------------------------------------------------*/
 
+/* The opcode of a receive's CQE; from the family's driver, unverified. */
+enum cqe_receive_opcode : uint8_t {
+	received_write_immediate = 0x0,
+	received_send = 0x1,
+	received_send_immediate = 0x2,
+	received_send_invalidate = 0x3,
+};
+
 /* Every field of the 32 bytes: encode(decode_cqe(w)) == w. */
 struct cqe {
 	uint8_t opcode;     /* 5 bits, of a send queue enum wqe_opcode */
@@ -491,16 +499,19 @@ enum class cqe_state : uint8_t {
 	error
 };
 
+constexpr uint32_t cqe_receive = 0x40;
 constexpr uint32_t cqe_owner = 0x80;
-constexpr uint32_t cqe_owner_and_status = 0xff80; /* equals the owner bit of a success */
+/* Of a send queue's success, owner alone may be set of these: of owner, status, receive. */
+constexpr uint32_t cqe_decisive = 0xffc0;
 
-/* What a CQE's first 32 bits say to a reader at consumer index @ci. Take them from one
+/* What a CQE's first 32 bits say to a reader at consumer index @ci. That of a receive is an
+ * error: none belongs into the CQ of a send queue. Take them from one
  * acquire load and decide once: a second look may see another state. */
 NDA_DEV cqe_state cqe_look(uint32_t word, uint32_t ci, uint32_t depth)
 {
 	if (((word & cqe_owner) != 0) != owner_bit(ci, depth))
 		return cqe_state::empty;
-	return bits(word, 8, 8) != 0 ? cqe_state::error : cqe_state::done;
+	return (word & cqe_decisive & ~cqe_owner) != 0 ? cqe_state::error : cqe_state::done;
 }
 
 /* Of a CQE's first 32 bits. */
