@@ -123,7 +123,11 @@ struct nda_queue_shared {
 	uint32_t limit; /* @4 keeps the usual post away */
 	uint32_t turn;  /* @8 whose WQE is written next: the index it reserved */
 	uint32_t lock;  /* @12 1: a core reads completions */
-	uint64_t unused[2];
+	/* @16 udma: completions asked for, as a consumer index; in the upper half the index
+	 * after the last request that asked */
+	uint64_t asked;
+	uint32_t fenced; /* @24 udma: head at the last fence */
+	uint32_t unused0;
 	uint32_t tail;  /* @32 */
 	uint32_t cq_ci; /* @36 */
 	uint32_t unused1;

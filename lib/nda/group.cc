@@ -38,6 +38,8 @@ void share(nda_queue_state &state)
 	shared.head = shared.limit = shared.turn = state.head;
 	shared.tail = state.tail;
 	shared.cq_ci = state.cq_ci;
+	shared.asked = uint64_t{state.head} << 32 | state.cq_ci;
+	shared.fenced = state.tail;
 	shared.flags = NDA_QUEUE_SHARED;
 	memcpy(&state, &shared, sizeof(state));
 }
@@ -89,9 +91,6 @@ int Group::create_parts(const nda_group_attr *attr, size_t attr_size)
 		if (!rc && nic->format() != nics_[0]->format())
 			rc = fail(-EINVAL, "nics %s and %s have different queue formats",
 				nics_[0]->name().c_str(), nic->name().c_str());
-		if (!rc && shared_queues_ && nic->format() == NDA_FORMAT_UDMA)
-			rc = fail(-EOPNOTSUPP, "nic %s: cores cannot share its queues",
-				nic->name().c_str());
 		if (!rc && exchange_.session())
 			rc = nic->join_session(exchange_.session());
 	}

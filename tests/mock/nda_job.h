@@ -58,6 +58,7 @@ inline void expect_all_ok(const std::vector<Outcome> &outcomes)
 struct JobOptions {
 	uint32_t n_pes = 2;
 	uint32_t n_nics = 1;
+	const char *nic_name = "soft:hns1825";
 	uint32_t timeout_ms = generous_ms;
 	nda_npu_attr npu = {};
 	nda_nic_attr nic = {};
@@ -81,8 +82,8 @@ public:
 			pe.npu = nda_npu_open("soft", &o.npu, sizeof(o.npu));
 			EXPECT_NE(pe.npu, nullptr) << nda_error_detail();
 			for (uint32_t i = 0; i < o.n_nics; i++) {
-				pe.nics.push_back(nda_nic_open(
-					"soft:hns1825", &o.nic, sizeof(o.nic)));
+				pe.nics.push_back(
+					nda_nic_open(o.nic_name, &o.nic, sizeof(o.nic)));
 				EXPECT_NE(pe.nics.back(), nullptr) << nda_error_detail();
 			}
 		}

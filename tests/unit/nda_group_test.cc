@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include <nda/aiv/device.h>
-#include <nda/aiv/shared.h>
 #include <nda/aiv/soft_core.h>
 
 #include "tests/mock/nda_job.h"
@@ -714,43 +713,6 @@ TEST(GroupAbort, EndsAWaitThatNobodyElseEnds)
 	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
 	EXPECT_EQ(w.status[0], NDA_ABORTED);
 	EXPECT_EQ(nda_group_abort(nullptr, 1), -EINVAL);
-}
-
-struct SharedWork {
-	uint64_t table;
-	uint64_t buffer;
-	int status[4];
-};
-
-// A group of shared queues: four cores put through the one queue to PE 1.
-TEST(Group, CoresShareAQueueWhereItIsMadeSo)
-{
-	JobOptions o;
-	o.group.flags = NDA_GROUP_SHARED_QUEUES;
-	Job job(o);
-	expect_all_ok(job.create_groups());
-	std::vector<uint64_t> addrs;
-	job.heap_alloc(8192, addrs);
-	std::vector<uint8_t> bytes(8192);
-	for (size_t i = 0; i < bytes.size(); i++)
-		bytes[i] = static_cast<uint8_t>(i * 13 + i / 256);
-	ASSERT_EQ(nda_npu_write(job.pes[0].npu, addrs[0], bytes.data(), 8192), 0);
-	SharedWork w = {nda_group_table(job.pes[0].group), addrs[0], {}};
-	const nda_kernel_fn put = [](const nda_core *core, void *arg) {
-		SharedWork *work = static_cast<SharedWork *>(arg);
-		aiv::SharedDevice<aiv::SoftCore> device;
-		int status = device.open(aiv::SoftCore(core), work->table, 0);
-		for (uint64_t at = core->index * 8; !status && at < 8192; at += 32)
-			status = device.put_nbi(1, work->buffer + at, work->buffer + at, 8);
-		work->status[core->index] = status ? status : device.quiet(1);
-	};
-	ASSERT_EQ(nda_npu_launch(job.pes[0].npu, put, &w, 4), 0);
-	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
-	for (int status : w.status)
-		EXPECT_EQ(status, NDA_OK);
-	std::vector<uint8_t> there(8192);
-	ASSERT_EQ(nda_npu_read(job.pes[1].npu, there.data(), addrs[1], 8192), 0);
-	EXPECT_EQ(there, bytes);
 }
 
 // ---- Teardown ------------------------------------------------------------------------

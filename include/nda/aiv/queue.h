@@ -448,6 +448,17 @@ protected:
 		: QueueBase<Core>(core, q, limits)
 	{}
 
+	NDA_DEV bool is_shared() const
+	{
+		return (NDA_QUEUE_LOAD(core_, q_, state.flags) & NDA_QUEUE_SHARED) != 0;
+	}
+
+	/* The address of a member of nda_queue_shared. */
+	NDA_DEV uint64_t shared(size_t member) const
+	{
+		return q_ + offsetof(nda_queue, state) + member;
+	}
+
 	/* A reader of the CQ: indices as far as it has come, not yet published. */
 	struct reader {
 		uint32_t ci;
@@ -610,11 +621,6 @@ private:
 
 	/* ---- Shared queues ---- */
 
-	NDA_DEV uint64_t shared(size_t member) const
-	{
-		return q_ + offsetof(nda_queue, state) + member;
-	}
-
 	NDA_DEV uint32_t shared_load(size_t member) const
 	{
 		return core_.template load_acquire<uint32_t>(shared(member));
@@ -628,8 +634,7 @@ private:
 
 	NDA_DEV enum nda_status shared_refusal() const
 	{
-		if (NDA_QUEUE_LOAD(core_, q_, valid) == 0 ||
-			(NDA_QUEUE_LOAD(core_, q_, state.flags) & NDA_QUEUE_SHARED) == 0)
+		if (NDA_QUEUE_LOAD(core_, q_, valid) == 0 || !is_shared())
 			return NDA_INVALID;
 		return shared_sticky();
 	}

@@ -19,7 +19,8 @@
  * them: it is not said that a relaxed one does not overtake a strong one before it. A
  * signal is strong by itself.
  *
- * A queue belongs to one core: nothing here is atomic against another poster.
+ * A queue belongs to one core: nothing here is atomic against another poster, but for what
+ * RingQueue's shared calls need.
  */
 #ifndef NDA_AIV_UDMA_QUEUE_H
 #define NDA_AIV_UDMA_QUEUE_H
@@ -129,8 +130,10 @@ public:
 private:
 	friend Base;
 	using Base::core_;
+	using Base::is_shared;
 	using Base::latch;
 	using Base::q_;
+	using Base::shared;
 	using Base::shut;
 	using Base::signalled_up_to;
 	using Base::sticky;
@@ -229,9 +232,20 @@ private:
 		ring_doorbell(core_, q_, head, NDA_QUEUE_LOAD(core_, q_, sq_doorbell));
 	}
 
-	/* Counts one completion more to come, of the request whose end is @end. */
+	/* Counts one completion more to come, of the request whose end is @end. Of a shared
+	 * queue count and end are one word: who reads completions does not post. */
 	NDA_DEV void expect_completion(uint32_t head, uint32_t end) const
 	{
+		if (is_shared()) {
+			uint64_t at = shared(offsetof(nda_queue_shared, asked));
+			uint32_t count =
+				static_cast<uint32_t>(core_.template load<uint64_t>(at)) +
+				1;
+
+			core_.template store_release<uint64_t>(
+				at, uint64_t{end} << 32 | count);
+			return;
+		}
 		uint32_t expected = signalled_up_to(head) +
 			NDA_QUEUE_LOAD(core_, q_, state.udma.cqes) + 1;
 
@@ -295,6 +309,20 @@ private:
 		return true;
 	}
 
+	/* Whether the request at @head comes after a fence, or @fence begins one there. */
+	NDA_DEV bool after_fence(uint32_t head, bool fence) const
+	{
+		uint64_t at = is_shared() ? shared(offsetof(nda_queue_shared, fenced))
+					  : q_ + offsetof(nda_queue, state.udma.fenced);
+
+		if (fence)
+			core_.template store<uint32_t>(at, head);
+		return fence ||
+			behind_fence(core_.template load<uint32_t>(at),
+				core_.template load_acquire<uint32_t>(
+					q_ + offsetof(nda_queue, state.tail)));
+	}
+
 	NDA_DEV void write_wqe(
 		const operation &op, uint32_t head, bool signalled, bool fence) const
 	{
@@ -302,11 +330,8 @@ private:
 		uint32_t n = units(op) * format::bb_words;
 		uint64_t w[format::max_words];
 
-		if (fence)
-			NDA_QUEUE_STORE(core_, q_, state.udma.fenced, head);
-		bool strong = fence || op.ordered || op.op == verb::write_signal ||
-			behind_fence(NDA_QUEUE_LOAD(core_, q_, state.udma.fenced),
-				NDA_QUEUE_LOAD(core_, q_, state.tail));
+		bool strong = after_fence(head, fence) || op.ordered ||
+			op.op == verb::write_signal;
 
 		for (uint32_t i = 0; i < n; i++)
 			w[i] = 0;
@@ -484,10 +509,19 @@ private:
 		uint32_t left =
 			signalled + NDA_QUEUE_LOAD(core_, q_, state.udma.cqes) - r->ci;
 
+		if (is_shared()) {
+			uint64_t asked = core_.template load_acquire<uint64_t>(
+				shared(offsetof(nda_queue_shared, asked)));
+
+			signalled = static_cast<uint32_t>(asked >> 32);
+			left = static_cast<uint32_t>(asked) - r->ci;
+		}
 		if (error && format::cqe_flush_done(word)) {
 			/* There is no other to come for what is posted. */
 			r->tail = r->head;
-			NDA_QUEUE_STORE(core_, q_, state.udma.cqes, r->ci - signalled);
+			if (!is_shared())
+				NDA_QUEUE_STORE(
+					core_, q_, state.udma.cqes, r->ci - signalled);
 		} else if (!believe(r, word, count, left, signalled)) {
 			r->lost = true;
 			r->seen = NDA_BAD_RESPONSE;
