@@ -186,8 +186,8 @@ TEST(AivXscale, AWqeHasTheBytesOfItsOperation)
 TEST(AivXscale, RegionsGoByTheirOwnKeys)
 {
 	OneCore s;
-	nda_region remote = {0x5000000000000000, 4096, 0xdeadbeef, pe};
-	nda_region local = {s.src, 4096, 0xcafef00d, 0};
+	nda_region remote = {0x5000000000000000, 4096, 0xdeadbeef, pe, 0, 0};
+	nda_region local = {s.src, 4096, 0xcafef00d, 0, 0, 0};
 
 	ASSERT_EQ(s.device.put_nbi(pe, remote, 16, local, 8, 100), NDA_OK);
 	x::wqe w = s.rig.wqe(pe, 0);

@@ -73,6 +73,16 @@ TEST_F(XscaleQueue, IsRefusedWithADepthThatIsNoPowerOfTwo)
 	EXPECT_EQ(queue_.cq_depth, 31u * 1024);
 }
 
+TEST_F(XscaleQueue, IsRefusedWithANumberThatDoorbellsHaveNoRoomFor)
+{
+	base_qp_.qp_num = 0x10001;
+	EXPECT_FALSE(describe());
+	base_qp_.qp_num = 0xffff;
+	EXPECT_TRUE(describe());
+	cq_.resv[0] = 0x10000;
+	EXPECT_FALSE(describe());
+}
+
 // A ring of zeros would read as successes, and its driver does not touch it in NPU memory.
 TEST_F(XscaleQueue, NeedsACompletionRingThatIsPreset)
 {

@@ -40,6 +40,7 @@ constexpr uint32_t max_pieces = 6;          /* local segments that a WQE has roo
 /* A CQE names a WQE by 17 bits, the queue's line a doorbell's index by 16. */
 constexpr uint32_t max_depth = 32768;
 constexpr uint32_t min_depth = 4;
+constexpr uint32_t max_number = 0xffff; /* of a QP or CQ, as doorbells have it */
 /* Of a WQE that waits for earlier READs; unverified, the field has 2 bits and 0 is none. */
 constexpr uint8_t default_fence_mode = 1;
 
