@@ -44,7 +44,7 @@ protected:
 	}
 
 	std::unique_ptr<test::Rig> rig_;
-	bench::Device device_;
+	bench::DeviceOf<aiv::hns1825::Engine> device_;
 	uint64_t dst_ = 0;
 	uint64_t src_ = 0;
 };
@@ -53,7 +53,7 @@ BENCHMARK_F(DataPlane, put8)(benchmark::State &state)
 {
 	for (auto _ : state) {
 		for (uint32_t i = 0; i < burst; i++)
-			bench::bench_put8(&device_, pe, dst_, src_, 8);
+			bench::bench_put8_hns1825(&device_, pe, dst_, src_, 8);
 		drain(state, true);
 	}
 	state.SetItemsProcessed(state.iterations() * burst);
@@ -63,7 +63,7 @@ BENCHMARK_F(DataPlane, put8_batch16)(benchmark::State &state)
 {
 	for (auto _ : state) {
 		for (uint32_t i = 0; i < burst / bench::batch_size; i++)
-			bench::bench_put8_batch16(&device_, pe, dst_, src_, 8);
+			bench::bench_put8_batch16_hns1825(&device_, pe, dst_, src_, 8);
 		drain(state, true);
 	}
 	state.SetItemsProcessed(state.iterations() * burst);
@@ -77,7 +77,7 @@ BENCHMARK_F(DataPlane, drain)(benchmark::State &state)
 			device_.put_nbi(pe, dst_, src_, 8);
 		state.ResumeTiming();
 		drain(state, false);
-		bench::bench_drain(&device_, pe);
+		bench::bench_drain_hns1825(&device_, pe);
 	}
 	state.SetItemsProcessed(state.iterations() * burst);
 }

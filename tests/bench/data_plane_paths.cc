@@ -3,10 +3,11 @@
 
 namespace nda::bench {
 
-/* batch_size puts with one doorbell. */
-template <class D>
-static inline enum nda_status put8_batch16(
-	D *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
+namespace {
+
+template <class Device>
+__attribute__((always_inline)) inline enum nda_status put_batch(
+	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 {
 	auto batch = device->batch(pe);
 
@@ -21,46 +22,30 @@ static inline enum nda_status put8_batch16(
 	return batch.submit();
 }
 
-extern "C" __attribute__((noinline)) enum nda_status bench_put8(
-	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
-{
-	return device->put_nbi(pe, dst, src, n);
-}
+} // namespace
 
-extern "C" __attribute__((noinline)) enum nda_status bench_put8_rxe(
-	RxeDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
-{
-	return device->put_nbi(pe, dst, src, n);
-}
+#define NDA_BENCH_BODIES(name, engine)                                                     \
+	extern "C" __attribute__((noinline)) enum nda_status bench_put8_##name(            \
+		DeviceOf<engine> *device, uint32_t pe, uint64_t dst, uint64_t src,         \
+		uint64_t n)                                                                \
+	{                                                                                  \
+		return device->put_nbi(pe, dst, src, n);                                   \
+	}                                                                                  \
+	extern "C" __attribute__((noinline)) enum nda_status bench_put8_batch16_##name(    \
+		DeviceOf<engine> *device, uint32_t pe, uint64_t dst, uint64_t src,         \
+		uint64_t n)                                                                \
+	{                                                                                  \
+		return put_batch(device, pe, dst, src, n);                                 \
+	}                                                                                  \
+	extern "C" __attribute__((noinline)) enum nda_status bench_drain_##name(           \
+		DeviceOf<engine> *device, uint32_t pe)                                     \
+	{                                                                                  \
+		return device->quiet(pe);                                                  \
+	}
 
-extern "C" __attribute__((noinline)) enum nda_status bench_put8_batch16(
-	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
-{
-	return put8_batch16(device, pe, dst, src, n);
-}
-
-extern "C" __attribute__((noinline)) enum nda_status bench_drain(
-	Device *device, uint32_t pe)
-{
-	return device->quiet(pe);
-}
-
-extern "C" __attribute__((noinline)) enum nda_status bench_put8_xscale(
-	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
-{
-	return device->put_nbi(pe, dst, src, n);
-}
-
-extern "C" __attribute__((noinline)) enum nda_status bench_put8_batch16_xscale(
-	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
-{
-	return put8_batch16(device, pe, dst, src, n);
-}
-
-extern "C" __attribute__((noinline)) enum nda_status bench_drain_xscale(
-	XscaleDevice *device, uint32_t pe)
-{
-	return device->quiet(pe);
-}
+NDA_BENCH_BODIES(hns1825, aiv::hns1825::Engine)
+NDA_BENCH_BODIES(in_die, aiv::in_die::Engine)
+NDA_BENCH_BODIES(rxe, aiv::rxe::Engine)
+NDA_BENCH_BODIES(xscale, aiv::xscale::Engine)
 
 } // namespace nda::bench

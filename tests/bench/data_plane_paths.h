@@ -10,38 +10,35 @@
 
 #include <nda/aiv/device.h>
 #include <nda/aiv/host_core.h>
+#include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/xscale_queue.h>
 
 namespace nda::bench {
 
-using Device = aiv::Device<aiv::HostCore>;
-using RxeDevice = aiv::Device<aiv::HostCore, aiv::rxe::Engine>;
-using XscaleDevice = aiv::Device<aiv::HostCore, aiv::xscale::Engine>;
+template <class Engine>
+using DeviceOf = aiv::Device<aiv::HostCore, Engine>;
 
 constexpr uint32_t batch_size = 16;
 
-/* One put of @n bytes with its doorbell. */
-extern "C" enum nda_status bench_put8(
-	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
+/*
+ * The paths on one engine's queues:
+ *
+ *   bench_put8_NAME()          one put of @n bytes with its doorbell
+ *   bench_put8_batch16_NAME()  batch_size of them, one behind the other, with one doorbell
+ *   bench_drain_NAME()         a quiet that finds everything done
+ */
+#define NDA_BENCH_PATHS(name, engine)                                                      \
+	extern "C" enum nda_status bench_put8_##name(DeviceOf<engine> *device,             \
+		uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);                      \
+	extern "C" enum nda_status bench_put8_batch16_##name(DeviceOf<engine> *device,     \
+		uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);                      \
+	extern "C" enum nda_status bench_drain_##name(DeviceOf<engine> *device, uint32_t pe)
 
-/* The same on Soft-RoCE's queue. */
-extern "C" enum nda_status bench_put8_rxe(
-	RxeDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
-
-/* batch_size puts of @n bytes, one behind the other, with one doorbell. */
-extern "C" enum nda_status bench_put8_batch16(
-	Device *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
-
-/* A quiet that finds everything done. */
-extern "C" enum nda_status bench_drain(Device *device, uint32_t pe);
-
-/* The same three on the XSCALE queue. */
-extern "C" enum nda_status bench_put8_xscale(
-	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
-extern "C" enum nda_status bench_put8_batch16_xscale(
-	XscaleDevice *device, uint32_t pe, uint64_t dst, uint64_t src, uint64_t n);
-extern "C" enum nda_status bench_drain_xscale(XscaleDevice *device, uint32_t pe);
+NDA_BENCH_PATHS(hns1825, aiv::hns1825::Engine);
+NDA_BENCH_PATHS(in_die, aiv::in_die::Engine);
+NDA_BENCH_PATHS(rxe, aiv::rxe::Engine);
+NDA_BENCH_PATHS(xscale, aiv::xscale::Engine);
 
 } // namespace nda::bench
 

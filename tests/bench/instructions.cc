@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * instructions PATH: runs one path of data_plane_paths.h many times for instructions.sh,
- * which counts what callgrind sees inside it. The NIC is played between the calls and not
- * counted. Prints the number of operations.
+ * instructions put8|put8_every16|put8_batch16|put8_batch16_every16|drain ENGINE: runs one
+ * path of data_plane_paths.h many times for instructions.sh, which counts what callgrind
+ * sees inside it. every16: of 16 WQEs one asks for a completion. The NIC is played between
+ * the calls and not counted. Prints the number of operations.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include <tests/bench/data_plane_paths.h>
 #include <tests/mock/hns1825_rig.h>
+#include <tests/mock/in_die_rig.h>
 #include <tests/mock/rxe_rig.h>
 #include <tests/mock/xscale_rig.h>
 
@@ -18,197 +20,180 @@ namespace {
 using namespace nda;
 
 constexpr uint32_t pe = 1;
-/* Between two drains; a window's end, once in 256 WQEs, is part of what is counted. */
+/* Between two drains; a window's end is part of what is counted. */
 constexpr uint32_t burst = 96;
 constexpr uint32_t drained = 100;
 constexpr uint32_t rounds = 512;
+constexpr uint32_t depth = 1024;
 
-struct Bench {
-	test::Rig rig;
-	bench::Device device;
-	uint64_t dst = 0;
-	uint64_t src = 0;
+/* What of an engine is needed here: its paths, and its queues with a NIC behind them. */
+struct Hns1825 {
+	typedef bench::DeviceOf<aiv::hns1825::Engine> Device;
+	static constexpr auto put8 = bench::bench_put8_hns1825;
+	static constexpr auto batch16 = bench::bench_put8_batch16_hns1825;
+	static constexpr auto drain = bench::bench_drain_hns1825;
 
-	explicit Bench(uint32_t signal_every)
-		: rig([signal_every] {
+	explicit Hns1825(uint32_t every)
+		: rig([every] {
 			  test::RigOptions options;
-			  options.sq_depth = options.cq_depth = 1024;
-			  options.signal_every = signal_every;
+			  options.sq_depth = options.cq_depth = depth;
+			  options.signal_every = every;
 			  return options;
 		  }())
 	{}
+	uint32_t run() { return rig.nic_run(pe); }
+	bool good() const { return rig.fault() == hw::hns1825::wqe_fault::none; }
 
-	bool open()
-	{
-		dst = rig.table()->heap_base;
-		src = dst + 4096;
-		return device.open(aiv::HostCore(), rig.address(), 0) == NDA_OK;
-	}
-
-	/* The NIC does everything posted; true if it found nothing wrong and @n WQEs. */
-	bool consume(uint32_t n)
-	{
-		return rig.nic_run(pe) == n && rig.fault() == test::format::wqe_fault::none;
-	}
+	test::Rig rig;
 };
 
-bool put8(Bench *b)
-{
-	for (uint32_t i = 0; i < burst; i++)
-		if (bench::bench_put8(&b->device, pe, b->dst, b->src, 8) != NDA_OK)
-			return false;
-	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
-}
+struct InDie {
+	typedef bench::DeviceOf<aiv::in_die::Engine> Device;
+	static constexpr auto put8 = bench::bench_put8_in_die;
+	static constexpr auto batch16 = bench::bench_put8_batch16_in_die;
+	static constexpr auto drain = bench::bench_drain_in_die;
 
-bool put8_batch16(Bench *b)
-{
-	for (uint32_t i = 0; i < burst / bench::batch_size; i++)
-		if (bench::bench_put8_batch16(&b->device, pe, b->dst, b->src, 8) != NDA_OK)
-			return false;
-	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
-}
+	explicit InDie(uint32_t every)
+		: rig([every] {
+			  test::InDieOptions options;
+			  options.sq_depth = options.cq_depth = depth;
+			  options.signal_every = every;
+			  return options;
+		  }())
+	{}
+	uint32_t run() { return rig.nic_run(pe); }
+	bool good() const { return rig.fault.empty(); }
 
-bool drain(Bench *b)
-{
-	for (uint32_t i = 0; i < drained; i++)
-		if (b->device.put_nbi(pe, b->dst, b->src, 8) != NDA_OK)
-			return false;
-	return b->consume(drained) && bench::bench_drain(&b->device, pe) == NDA_OK;
-}
-
-struct RxeBench {
-	test::RxeRig rig{[] {
-		test::RxeOptions options;
-		options.sq_slots = options.cq_slots = 1024;
-		return options;
-	}()};
-	bench::RxeDevice device;
+	test::InDieRig rig;
 };
 
-/* All of the rounds. */
-bool put8_rxe()
-{
-	RxeBench b;
-	uint64_t dst = b.rig.own_base();
+struct Rxe {
+	typedef bench::DeviceOf<aiv::rxe::Engine> Device;
+	static constexpr auto put8 = bench::bench_put8_rxe;
+	static constexpr auto batch16 = bench::bench_put8_batch16_rxe;
+	static constexpr auto drain = bench::bench_drain_rxe;
 
-	if (b.device.open(aiv::HostCore(), b.rig.address(), 0) != NDA_OK)
-		return false;
-	for (uint32_t i = 0; i < rounds; i++) {
-		for (uint32_t j = 0; j < burst; j++)
-			if (bench::bench_put8_rxe(&b.device, pe, dst, dst + 4096, 8) !=
-				NDA_OK)
-				return false;
-		if (b.rig.run(pe) != burst || b.device.quiet(pe) != NDA_OK)
-			return false;
-	}
-	return b.rig.fault.empty();
-}
+	explicit Rxe(uint32_t every)
+		: rig([every] {
+			  test::RxeOptions options;
+			  options.sq_slots = options.cq_slots = depth;
+			  options.signal_every = every;
+			  return options;
+		  }())
+	{}
+	uint32_t run() { return rig.run(pe); }
+	bool good() const { return rig.fault.empty(); }
 
-struct XscaleBench {
-	test::XscaleRig rig;
-	bench::XscaleDevice device;
-	uint64_t dst = rig.own_base();
-	uint64_t src = dst + 4096;
+	test::RxeRig rig;
+};
 
-	explicit XscaleBench(uint32_t signal_every)
-		: rig([signal_every] {
+struct Xscale {
+	typedef bench::DeviceOf<aiv::xscale::Engine> Device;
+	static constexpr auto put8 = bench::bench_put8_xscale;
+	static constexpr auto batch16 = bench::bench_put8_batch16_xscale;
+	static constexpr auto drain = bench::bench_drain_xscale;
+
+	explicit Xscale(uint32_t every)
+		: rig([every] {
 			  test::XscaleOptions options;
-			  options.sq_depth = options.cq_depth = 1024;
-			  options.signal_every = signal_every;
+			  options.sq_depth = options.cq_depth = depth;
+			  options.signal_every = every;
 			  return options;
 		  }())
 	{}
+	uint32_t run() { return rig.run(pe); }
+	bool good() const { return rig.fault.empty(); }
 
-	bool consume(uint32_t n) { return rig.run(pe) == n && rig.fault.empty(); }
+	test::XscaleRig rig;
 };
 
-bool put8_xscale(XscaleBench *b)
+enum class Path {
+	put8,
+	batch16,
+	drain
+};
+
+template <class Side>
+bool run_round(Side &side, typename Side::Device &device, Path path)
 {
-	for (uint32_t i = 0; i < burst; i++)
-		if (bench::bench_put8_xscale(&b->device, pe, b->dst, b->src, 8) != NDA_OK)
+	uint64_t dst = side.rig.table()->heap_base, src = dst + 4096;
+	uint32_t n = path == Path::drain ? drained : burst;
+
+	for (uint32_t i = 0; i < n;) {
+		enum nda_status status;
+
+		if (path == Path::batch16) {
+			status = Side::batch16(&device, pe, dst, src, 8);
+			i += bench::batch_size;
+		} else {
+			status = path == Path::put8 ? Side::put8(&device, pe, dst, src, 8)
+						    : device.put_nbi(pe, dst, src, 8);
+			i++;
+		}
+		if (status != NDA_OK)
 			return false;
-	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
+	}
+	if (side.run() != n || !side.good())
+		return false;
+	return (path == Path::drain ? Side::drain(&device, pe) : device.quiet(pe)) ==
+		NDA_OK;
 }
 
-bool put8_batch16_xscale(XscaleBench *b)
+template <class Side>
+bool run_all(Path path, uint32_t every)
 {
-	for (uint32_t i = 0; i < burst / bench::batch_size; i++)
-		if (bench::bench_put8_batch16_xscale(&b->device, pe, b->dst, b->src, 8) !=
-			NDA_OK)
-			return false;
-	return b->consume(burst) && b->device.quiet(pe) == NDA_OK;
-}
+	Side side(every);
+	typename Side::Device device;
 
-bool drain_xscale(XscaleBench *b)
-{
-	for (uint32_t i = 0; i < drained; i++)
-		if (b->device.put_nbi(pe, b->dst, b->src, 8) != NDA_OK)
-			return false;
-	return b->consume(drained) && bench::bench_drain_xscale(&b->device, pe) == NDA_OK;
-}
-
-/* All of the rounds of @round, with a completion every so many WQEs; how many operations
- * these are, 0: it failed. */
-uint32_t run_xscale(bool (*round)(XscaleBench *), uint32_t signal_every)
-{
-	XscaleBench b(signal_every);
-
-	if (b.device.open(aiv::HostCore(), b.rig.address(), 0) != NDA_OK)
-		return 0;
+	if (device.open(aiv::HostCore(), side.rig.address(), 0) != NDA_OK) {
+		fprintf(stderr, "instructions: the table does not open\n");
+		return false;
+	}
 	for (uint32_t i = 0; i < rounds; i++)
-		if (!round(&b))
-			return 0;
-	return rounds * (round == drain_xscale ? drained : burst);
+		if (!run_round(side, device, path)) {
+			fprintf(stderr, "instructions: failed in round %u\n", i);
+			return false;
+		}
+	return true;
 }
 
-/* Those of a path of XSCALE; 0: it failed, or is none. */
-uint32_t xscale_operations(const char *path)
-{
-	if (strcmp(path, "put8_xscale") == 0)
-		return run_xscale(put8_xscale, 1);
-	if (strcmp(path, "put8_every16_xscale") == 0)
-		return run_xscale(put8_xscale, bench::batch_size);
-	/* A doorbell and a completion for each batch. */
-	if (strcmp(path, "put8_batch16_xscale") == 0)
-		return run_xscale(put8_batch16_xscale, bench::batch_size);
-	return strcmp(path, "drain_xscale") == 0 ? run_xscale(drain_xscale, 1) : 0;
-}
+const struct {
+	const char *name;
+	Path path;
+	uint32_t every;
+} paths[] = {
+	{"put8", Path::put8, 1},
+	{"put8_every16", Path::put8, 16},
+	{"put8_batch16", Path::batch16, 1},
+	{"put8_batch16_every16", Path::batch16, 16},
+	{"drain", Path::drain, 1},
+};
+
+const struct {
+	const char *name;
+	bool (*run)(Path path, uint32_t every);
+} engines[] = {
+	{"hns1825", run_all<Hns1825>},
+	{"in_die", run_all<InDie>},
+	{"rxe", run_all<Rxe>},
+	{"xscale", run_all<Xscale>},
+};
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-	const char *path = argc == 2 ? argv[1] : "";
-	bool every16 = strcmp(path, "put8_every16") == 0;
-	bool (*round)(Bench *) = every16 || strcmp(path, "put8") == 0 ? put8
-		: strcmp(path, "put8_batch16") == 0                   ? put8_batch16
-		: strcmp(path, "drain") == 0                          ? drain
-								      : nullptr;
-	Bench b(every16 ? 16 : 1);
-
-	if (strcmp(path, "put8_rxe") == 0) {
-		if (!put8_rxe())
-			return 1;
-		printf("%u\n", rounds * burst);
-		return 0;
-	}
-	if (uint32_t operations = xscale_operations(path)) {
-		printf("%u\n", operations);
-		return 0;
-	}
-	if (!round) {
-		fprintf(stderr, "usage: instructions PATH, of data_plane_paths.h\n");
-		return 2;
-	}
-	if (!b.open()) {
-		fprintf(stderr, "instructions: the table does not open\n");
-		return 1;
-	}
-	for (uint32_t i = 0; i < rounds; i++)
-		if (!round(&b)) {
-			fprintf(stderr, "instructions: %s failed in round %u\n", path, i);
-			return 1;
+	for (const auto &path : paths)
+		for (const auto &engine : engines) {
+			if (argc != 3 || strcmp(argv[1], path.name) != 0 ||
+				strcmp(argv[2], engine.name) != 0)
+				continue;
+			if (!engine.run(path.path, path.every))
+				return 1;
+			printf("%u\n",
+				rounds * (path.path == Path::drain ? drained : burst));
+			return 0;
 		}
-	printf("%u\n", rounds * (round == drain ? drained : burst));
-	return 0;
+	fprintf(stderr, "usage: instructions PATH ENGINE\n");
+	return 2;
 }
