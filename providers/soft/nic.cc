@@ -4,6 +4,7 @@
 #include "providers/soft/error.h"
 #include "providers/soft/fabric.h"
 #include "providers/soft/hns1825_model.h"
+#include "providers/soft/in_die_model.h"
 #include "providers/soft/npu.h"
 #include "providers/soft/udma_model.h"
 #include "providers/soft/xscale_model.h"
@@ -53,6 +54,7 @@ struct Model {
 
 constexpr Model models[] = {
 	{"hns1825", format<Hns1825Format>},
+	{"in_die", format<InDieFormat>},
 	{"xscale", format<XscaleFormat>},
 	{"udma", format<UdmaFormat>},
 };

@@ -264,6 +264,8 @@ TestQueue::TestQueue(TestNpu &npu, TestNic &nic, const QueueOptions &o)
 	attr.attr.qp_type = IBV_QPT_RC;
 	attr.attr.cap.max_send_wr = o.depth;
 	attr.attr.cap.max_send_sge = 1;
+	attr.attr.cap.max_recv_wr = o.recv_depth;
+	attr.attr.cap.max_recv_sge = 1;
 	attr.type = o.mode;
 	attr.ops = npu.ops();
 	qp_ = ibv_create_qp_extend(context_, &attr);

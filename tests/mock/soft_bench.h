@@ -98,6 +98,7 @@ struct QueueOptions {
 	uint32_t cq_start = 0;
 	ibv_cq_extend *cq = nullptr;      // another queue's
 	ibv_cq_extend *recv_cq = nullptr; // nullptr: the send CQ
+	uint32_t recv_depth = 0;
 	ibv_pd *pd = nullptr;
 };
 

@@ -8,6 +8,7 @@ soft_libs = -L$(B)/lib -libv_extend $(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RP
 $(eval $(call unit_test,soft_transfer_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_event_log_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_xscale_test,$(soft_bench),$$(soft_libs)))
+$(eval $(call unit_test,soft_in_die_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_engine_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_npu_test,$(soft_bench),$$(soft_libs)))
 $(eval $(call unit_test,soft_device_test,$(soft_bench),$$(soft_libs) -libverbs))
