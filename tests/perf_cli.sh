@@ -129,6 +129,36 @@ for what in fetch-add compare-swap; do
 	check "$what that the NIC has not got has no row" json 'j["rows"] == [] and j["errors"]'
 done
 
+# Other NICs' models.
+for nic in soft:in_die; do
+	for op in put get; do
+		for more in "--pes 2" "--pes 4 --cores 2 --batch 8 --signal-every 16 --depth 64" \
+			"--pes 2 --strict" "--pes 2 --doorbell proxy"; do
+			# shellcheck disable=SC2086
+			run $op --nic $nic --window 16 $more --sizes 1,8,4099,64K --iterations 300 \
+				--verify --json
+			name="$op --nic $nic $more"
+			check "$name: exits 0" exits 0
+			check "$name: rows" json "$row_keys and
+[r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
+all(r['nic'] == '$nic' and r['verified'] is True for r in j['rows']) and j['errors'] == []"
+		done
+	done
+	for what in fetch-add compare-swap; do
+		run atomic --nic $nic --op $what --pes 3 --cores 2 --iterations 300 --verify --json
+		check "$what --nic $nic: exits 0" exits 0
+		check "$what --nic $nic: is verified" \
+			json "len(j['rows']) == 1 and j['rows'][0]['verified'] is True"
+	done
+	run copy --nic $nic --pes 3 --cores 2 --chunk 4097 "$perf"
+	check "copy --nic $nic: exits 0" exits 0
+	for fault in remote-access-error:50 retry-exceeded:50; do
+		run put --nic $nic --sizes 8 --iterations 500 --inject $fault --json
+		check "$fault --nic $nic: exits 1" exits 1
+		check "$fault --nic $nic: is in the document" json "j['rows'] == [] and j['errors']"
+	done
+done
+
 # Failures.
 for mode in "" --threads; do
 	for fault in remote-access-error:50 retry-exceeded:50; do

@@ -67,10 +67,10 @@ struct nda_table {
 /* What the hardware said when a queue went into error. */
 struct nda_queue_error {
 	uint32_t status;    /* enum nda_status */
-	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status; udma:
-			       status; xscale: error code */
+	uint8_t raw_status; /* of the format: hns1825: syndrome; rxe: ibv_wc_status; in_die,
+			       udma: status; xscale: error code */
 	uint8_t raw_vendor; /* hns1825: the byte beside it; rxe: low bits of vendor_err;
-			       udma: substatus */
+			       in_die: sub_status; udma: substatus */
 	uint16_t wqe_index; /* the hardware's counter of the failed WQE, low bits */
 };
 

@@ -489,6 +489,7 @@ int QpChannel::describe(uint64_t remote_delta, const Keys &keys, nda_queue &queu
 	source.doorbell = doorbell_;
 	source.mtu_shift = mtu_shift();
 	source.sgid_index = static_cast<uint8_t>(gid_index_);
+	source.service_level = config_.service_level;
 	source.signal_every = config_.signal_every;
 	source.remote_delta = remote_delta;
 	source.lkey = keys.lkey;

@@ -2,6 +2,7 @@
 #include "lib/nda/queue_format.h"
 
 #include <nda/aiv/hns1825_state.h>
+#include <nda/aiv/in_die_state.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/xscale_state.h>
 
@@ -9,6 +10,7 @@ namespace nda {
 namespace {
 
 namespace hns1825 = aiv::hns1825;
+namespace in_die = aiv::in_die;
 namespace rxe = aiv::rxe;
 namespace xscale = aiv::xscale;
 
@@ -64,6 +66,28 @@ bool describe_hns1825(const QueueSource &s, nda_queue &queue)
 	return true;
 }
 
+// The record of an SQ, and that of a CQ, are there or not; a CQ without one has a register.
+bool describe_in_die(const QueueSource &s, nda_queue &queue)
+{
+	namespace format = hw::in_die;
+	nda_queue q = common(s);
+	format::key_words(s.rkey, s.lkey, q.key_words);
+	q.doorbell_template = format::doorbell_template(q.qpn, s.service_level);
+	if (!q.cq_record) {
+		q.in_die.cq_doorbell = s.cq->cq_info.db_hw_va.iov_base;
+		q.in_die.cq_template = format::cq_doorbell_template(q.cqn, {});
+	}
+	if (!q.cqe_stride)
+		q.cqe_stride = format::cqe_bytes;
+	queue = q;
+	nda_queue complete = q;
+	complete.scratch_local = complete.scratch_remote = 8;
+	if (!in_die::queue_usable(complete) || !q.sq_doorbell || !q.sq_base || !q.cq_base)
+		return false;
+	queue.state = in_die::derive_state(q, 0, 0, 0);
+	return true;
+}
+
 // The rings' headers are told as records: what the host's side of a ring writes is the
 // producer index of an SQ and the consumer index of a CQ.
 bool describe_rxe(const QueueSource &s, nda_queue &queue)
@@ -109,6 +133,8 @@ bool describe_queue(nda_format format, const QueueSource &source, nda_queue &que
 	switch (format) {
 	case NDA_FORMAT_HNS1825:
 		return describe_hns1825(source, queue);
+	case NDA_FORMAT_IN_DIE:
+		return describe_in_die(source, queue);
 	case NDA_FORMAT_RXE:
 		return describe_rxe(source, queue);
 	case NDA_FORMAT_XSCALE:

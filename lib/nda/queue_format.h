@@ -16,6 +16,7 @@ struct QueueSource {
 	uint64_t doorbell; // where the device rings
 	uint8_t mtu_shift; // log2(path MTU / 256)
 	uint8_t sgid_index;
+	uint8_t service_level;
 	uint32_t signal_every;
 	uint64_t remote_delta;
 	uint32_t lkey;

@@ -16,6 +16,7 @@ struct Model {
 };
 constexpr Model models[] = {
 	{"hns1825", NDA_FORMAT_HNS1825},
+	{"in_die", NDA_FORMAT_IN_DIE},
 	{"xscale", NDA_FORMAT_XSCALE},
 	{"udma", NDA_FORMAT_UDMA},
 };

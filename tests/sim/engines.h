@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/soft_core.h>
 #include <tests/sim/sim.h>
 
@@ -20,6 +21,11 @@ struct nic_of<aiv::hns1825::Engine> {
 	static constexpr const char *name = "soft:hns1825";
 };
 
+template <>
+struct nic_of<aiv::in_die::Engine> {
+	static constexpr const char *name = "soft:in_die";
+};
+
 /* An engine, on the simulator (SimCore) or on threads (SoftCore). */
 template <class E, class C>
 struct Setting {
@@ -27,9 +33,10 @@ struct Setting {
 	using Core = C;
 };
 
-using Engines = testing::Types<aiv::hns1825::Engine>;
+using Engines = testing::Types<aiv::hns1825::Engine, aiv::in_die::Engine>;
 using EnginesAndCores = testing::Types<Setting<aiv::hns1825::Engine, SimCore>,
-	Setting<aiv::hns1825::Engine, aiv::SoftCore>>;
+	Setting<aiv::hns1825::Engine, aiv::SoftCore>, Setting<aiv::in_die::Engine, SimCore>,
+	Setting<aiv::in_die::Engine, aiv::SoftCore>>;
 
 template <class... All>
 struct index_in {

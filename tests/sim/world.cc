@@ -54,6 +54,9 @@ void set_consumer_record(uint32_t format, const nda_queue &q, uint32_t ci)
 {
 	uint32_t *record = reinterpret_cast<uint32_t *>(q.cq_record);
 
+	/* A CQ's doorbell register is silent until it is rung. */
+	if (record == nullptr)
+		return;
 	if (format == NDA_FORMAT_HNS1825)
 		*record = hw::hns1825::cq_record(ci);
 	else if (format == NDA_FORMAT_IN_DIE)

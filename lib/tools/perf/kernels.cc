@@ -9,6 +9,7 @@
 #include <thread>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
 #include <nda/aiv/soft_core.h>
 #include <nda/aiv/udma_queue.h>
@@ -476,6 +477,8 @@ const Kernels *kernels_of(uint32_t format)
 	switch (format) {
 	case NDA_FORMAT_HNS1825:
 		return &kernels<aiv::hns1825::Engine>;
+	case NDA_FORMAT_IN_DIE:
+		return &kernels<aiv::in_die::Engine>;
 	case NDA_FORMAT_RXE:
 		return &kernels<aiv::rxe::Engine>;
 	case NDA_FORMAT_XSCALE:
