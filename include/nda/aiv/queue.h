@@ -507,6 +507,7 @@ protected:
 
 		op.op = verb::read;
 		op.rkey = NDA_QUEUE_LOAD(core_, q_, rkey);
+		op.rkey_id = NDA_QUEUE_LOAD(core_, q_, rkey_id);
 		op.lkey = NDA_QUEUE_LOAD(core_, q_, lkey);
 		op.remote_va = NDA_QUEUE_LOAD(core_, q_, scratch_remote);
 		op.local_va = NDA_QUEUE_LOAD(core_, q_, scratch_local) + NDA_SCRATCH_FLUSH;
