@@ -46,6 +46,7 @@ __attribute__((always_inline)) inline enum nda_status put_batch(
 NDA_BENCH_BODIES(hns1825, aiv::hns1825::Engine)
 NDA_BENCH_BODIES(in_die, aiv::in_die::Engine)
 NDA_BENCH_BODIES(rxe, aiv::rxe::Engine)
+NDA_BENCH_BODIES(udma, aiv::udma::Engine)
 NDA_BENCH_BODIES(xscale, aiv::xscale::Engine)
 
 } // namespace nda::bench

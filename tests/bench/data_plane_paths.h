@@ -12,6 +12,7 @@
 #include <nda/aiv/host_core.h>
 #include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/rxe_queue.h>
+#include <nda/aiv/udma_queue.h>
 #include <nda/aiv/xscale_queue.h>
 
 namespace nda::bench {
@@ -38,6 +39,7 @@ constexpr uint32_t batch_size = 16;
 NDA_BENCH_PATHS(hns1825, aiv::hns1825::Engine);
 NDA_BENCH_PATHS(in_die, aiv::in_die::Engine);
 NDA_BENCH_PATHS(rxe, aiv::rxe::Engine);
+NDA_BENCH_PATHS(udma, aiv::udma::Engine);
 NDA_BENCH_PATHS(xscale, aiv::xscale::Engine);
 
 } // namespace nda::bench

@@ -13,6 +13,7 @@
 #include <tests/mock/hns1825_rig.h>
 #include <tests/mock/in_die_rig.h>
 #include <tests/mock/rxe_rig.h>
+#include <tests/mock/udma_rig.h>
 #include <tests/mock/xscale_rig.h>
 
 namespace {
@@ -85,6 +86,26 @@ struct Rxe {
 	bool good() const { return rig.fault.empty(); }
 
 	test::RxeRig rig;
+};
+
+struct Udma {
+	typedef bench::DeviceOf<aiv::udma::Engine> Device;
+	static constexpr auto put8 = bench::bench_put8_udma;
+	static constexpr auto batch16 = bench::bench_put8_batch16_udma;
+	static constexpr auto drain = bench::bench_drain_udma;
+
+	explicit Udma(uint32_t every)
+		: rig([every] {
+			  test::UdmaOptions options;
+			  options.sq_depth = options.cq_depth = depth;
+			  options.signal_every = every;
+			  return options;
+		  }())
+	{}
+	uint32_t run() { return rig.run(pe); }
+	bool good() const { return rig.fault.empty(); }
+
+	test::UdmaRig rig;
 };
 
 struct Xscale {
@@ -176,6 +197,7 @@ const struct {
 	{"hns1825", run_all<Hns1825>},
 	{"in_die", run_all<InDie>},
 	{"rxe", run_all<Rxe>},
+	{"udma", run_all<Udma>},
 	{"xscale", run_all<Xscale>},
 };
 

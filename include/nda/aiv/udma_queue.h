@@ -265,19 +265,19 @@ private:
 		uint32_t head = NDA_QUEUE_LOAD(core_, q, state.head);
 		uint32_t every = NDA_QUEUE_LOAD(core_, q, signal_every);
 		uint32_t depth = NDA_QUEUE_LOAD(core_, q, sq_depth);
+		uint32_t capacity = min_u32(depth, NDA_QUEUE_LOAD(core_, q, cq_depth));
+		uint32_t outstanding = head - NDA_QUEUE_LOAD(core_, q, state.tail);
+		uint32_t to_end = depth - 1 - (head & (depth - 1));
 
 		if (every == 1 ||
 			head - NDA_QUEUE_LOAD(core_, q, state.signalled) != every - 1 ||
 			NDA_QUEUE_LOAD(core_, q, state.flags) !=
 				(in_batch ? NDA_QUEUE_IN_BATCH : 0) ||
 			sticky() != NDA_OK || op.length - 1 >= max_length ||
-			(op.op != verb::write && op.op != verb::read) || op.n_pieces != 0 ||
-			is_inline(op) || op.ordered || op.fence ||
-			!format::token_id_fits(op.rkey_id) ||
-			!format::token_id_fits(op.lkey))
-			return false;
-		if (head - NDA_QUEUE_LOAD(core_, q, state.tail) >= capacity() ||
-			(head & (depth - 1)) == depth - 1)
+			op.op > verb::read || op.n_pieces != 0 ||
+			(op.fence | op.inline_data | op.inline_operand | op.ordered) != 0 ||
+			!format::token_id_fits(op.rkey_id | op.lkey) ||
+			outstanding >= capacity || to_end == 0)
 			return false;
 
 		uint64_t slot = NDA_QUEUE_LOAD(core_, q, state.next_slot);
@@ -295,13 +295,17 @@ private:
 				format::word0_completion);
 		wqe_publish(core_, slot, 0, format::bb_bytes);
 
-		expect_completion(head, head + 1);
+		/* As expect_completion(): one more for all blocks since the last one. */
+		NDA_QUEUE_STORE(core_, q, state.udma.cqes,
+			NDA_QUEUE_LOAD(core_, q, state.udma.cqes) + 1 - every);
 		head++;
 		NDA_QUEUE_STORE(core_, q, state.head, head);
 		NDA_QUEUE_STORE(core_, q, state.signalled, head);
+		/* As window_limit(), right behind a completion. */
 		NDA_QUEUE_STORE(core_, q, state.limit,
-			window_limit(load_geometry(), head,
-				NDA_QUEUE_LOAD(core_, q, state.tail), head));
+			head +
+				min_u32(every - 1,
+					min_u32(to_end - 1, capacity - outstanding - 1)));
 		NDA_QUEUE_STORE(core_, q, state.next_slot, slot + format::bb_bytes);
 		if (!in_batch)
 			ring_doorbell(
