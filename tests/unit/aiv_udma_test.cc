@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <nda/aiv/device.h>
+#include <nda/aiv/host_core.h>
 #include <nda/aiv/udma_queue.h>
 #include <tests/mock/recording_core.h>
 #include <tests/mock/udma_rig.h>
@@ -618,6 +619,24 @@ TEST(AivUdma, TheOwnPeIsServedWithoutAQueue)
 	EXPECT_EQ(s.device.put(0, s.rig.own_base(), s.src, 32), NDA_OK);
 	EXPECT_EQ(memcmp(s.rig.own(), s.rig.own() + 0x8000, 32), 0);
 	EXPECT_EQ(s.device.quiet(), NDA_OK);
+}
+
+/* Also what a peer's word would need a READ and a compare-and-swap for. */
+TEST(AivUdma, AtomicsOnTheOwnPeAreTheCores)
+{
+	UdmaRig rig;
+	aiv::Device<aiv::HostCore, aiv::udma::Engine> device;
+	uint64_t there = 5, former = 0;
+
+	rig.queue(0).scratch_local = rig.queue(pe).scratch_local;
+	memcpy(rig.own(), &there, 8);
+	ASSERT_EQ(device.open(aiv::HostCore(), rig.address(), 0), NDA_OK);
+	EXPECT_EQ(device.fetch_xor<uint64_t>(0, rig.own_base(), 1, &former), NDA_OK);
+	EXPECT_EQ(former, 5u);
+	EXPECT_EQ(device.fetch_add<uint64_t>(0, rig.own_base(), 3, &former), NDA_OK);
+	EXPECT_EQ(former, 4u);
+	memcpy(&there, rig.own(), 8);
+	EXPECT_EQ(there, 7u);
 }
 
 TEST(AivUdma, AnImmediateArrives)

@@ -792,9 +792,16 @@ private:
 	NDA_DEV enum nda_status start_atomic(verb what, uint32_t pe, uint64_t dst,
 		uint64_t operand, uint64_t compare, uint64_t result) const
 	{
+		return Engine::supports(what, sizeof(T))
+			? post_atomic<T>(what, pe, dst, operand, compare, result)
+			: NDA_NOT_SUPPORTED;
+	}
+
+	template <class T>
+	NDA_DEV enum nda_status post_atomic(verb what, uint32_t pe, uint64_t dst,
+		uint64_t operand, uint64_t compare, uint64_t result) const
+	{
 		static_assert(sizeof(T) == 4 || sizeof(T) == 8, "4 or 8 bytes");
-		if (!Engine::supports(what, sizeof(T)))
-			return NDA_NOT_SUPPORTED;
 		if (pe >= n_pes_ || dst % sizeof(T) != 0 || result % 8 != 0 || result == 0)
 			return NDA_INVALID;
 
@@ -818,8 +825,10 @@ private:
 				what, pe, dst, static_cast<T>(operand), former);
 
 		uint64_t result = scratch(pe, NDA_SCRATCH_RESULT);
-		enum nda_status status =
-			start_atomic<T>(what, pe, dst, operand, compare, result);
+		/* The own PE's core can do all of them. */
+		enum nda_status status = Engine::emulates(what, sizeof(T))
+			? post_atomic<T>(what, pe, dst, operand, compare, result)
+			: start_atomic<T>(what, pe, dst, operand, compare, result);
 		if (status == NDA_OK)
 			status = quiet(pe);
 		if (status == NDA_OK)
