@@ -13,6 +13,7 @@
 #include <lib/nda/soft.h>
 #include <nda/hw/hns1825.h>
 #include <nda/hw/in_die.h>
+#include <nda/hw/udma.h>
 #include <nda/table.h>
 #include <tests/sim/world.h>
 
@@ -61,6 +62,8 @@ void set_consumer_record(uint32_t format, const nda_queue &q, uint32_t ci)
 		*record = hw::hns1825::cq_record(ci);
 	else if (format == NDA_FORMAT_IN_DIE)
 		*record = hw::in_die::cq_record(ci);
+	else if (format == NDA_FORMAT_UDMA)
+		*record = hw::udma::cq_record(ci, q.udma.ci_mask);
 }
 
 /* A queue of which nothing but indices is known: the next post has to work the rest of the
@@ -72,6 +75,8 @@ void restart_queue(uint32_t format, nda_queue *q, uint32_t sq_index, uint32_t cq
 	q->state.head = q->state.tail = q->state.signalled = q->state.limit = sq_index;
 	q->state.rung = static_cast<uint16_t>(sq_index);
 	q->state.cq_ci = cq_index;
+	if (format == NDA_FORMAT_UDMA)
+		q->state.udma = {cq_index - sq_index, sq_index};
 	set_consumer_record(format, *q, cq_index);
 	if (q->scratch_local != 0)
 		memset(reinterpret_cast<void *>(q->scratch_local), 0, NDA_SCRATCH_BYTES);
@@ -93,6 +98,11 @@ public:
 		};
 		table_.modify_qp = [](ibv_qp *qp, ibv_qp_attr *a, int mask) {
 			return current_->modify(qp, a, mask);
+		};
+		table_.jetty_connect = [](nda_soft_jetty *jetty,
+					       const nda_soft_jetty_peer *peer,
+					       uint32_t *tp_id) {
+			return current_->connect(jetty, peer, tp_id);
 		};
 		current_ = this;
 		set_soft_for_test(&table_);
@@ -116,7 +126,16 @@ public:
 			reset.qp_state = IBV_QPS_RESET;
 			step(q.qp, reset, IBV_QP_STATE);
 		}
+		for (const Jetty &j : jetties_)
+			must(real_->jetty_reset(j.jetty) == 0, "reset a jetty");
 		/* Nobody connects to one that is still in its former life. */
+		for (const Jetty &j : jetties_) {
+			uint32_t tp_id;
+
+			must(real_->jetty_seek(j.jetty, sq_index, cq_index) == 0, "seek");
+			must(real_->jetty_connect(j.jetty, &j.peer, &tp_id) == 0,
+				"connect a jetty");
+		}
 		for (const Lives &q : queues_)
 			for (const Step &s : q.steps) {
 				step(q.qp, s.attr, s.mask);
@@ -137,6 +156,10 @@ private:
 	struct Lives {
 		ibv_qp *qp;
 		std::vector<Step> steps;
+	};
+	struct Jetty {
+		nda_soft_jetty *jetty;
+		nda_soft_jetty_peer peer;
 	};
 
 	nda_soft_npu *open(nda_soft_npu_attr attr)
@@ -168,6 +191,15 @@ private:
 		return real_->modify_qp(qp, attr, mask);
 	}
 
+	int connect(nda_soft_jetty *jetty, const nda_soft_jetty_peer *peer, uint32_t *tp_id)
+	{
+		{
+			std::lock_guard<std::mutex> lock(mutex_);
+			jetties_.push_back({jetty, *peer});
+		}
+		return real_->jetty_connect(jetty, peer, tp_id);
+	}
+
 	void step(ibv_qp *qp, ibv_qp_attr attr, int mask)
 	{
 		if (real_->modify_qp(qp, &attr, mask) != 0)
@@ -182,6 +214,7 @@ private:
 	nda_soft_npu *opened_ = nullptr;
 	std::mutex mutex_;
 	std::vector<Lives> queues_;
+	std::vector<Jetty> jetties_;
 };
 
 World::World(const WorldOptions &options) : options_(options), pes_(options.n_pes)
