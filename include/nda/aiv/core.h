@@ -48,6 +48,8 @@ enum class site : uint8_t {
 	wqe_marker,      /* clean: what makes the slot after a WQE invalid */
 	wqe,             /* clean: a WQE */
 	queue_line,      /* clean: the queue's mutable line, by a post */
+	idle_line,       /* clean: ... by a call that neither posts nor polls */
+	after_idle,      /* dsb: that line before anything else */
 	before_record,   /* dsb: WQE and line before the record */
 	sq_record,       /* clean: the SQ's doorbell record or producer index */
 	before_doorbell, /* dsb: the record before the doorbell */
@@ -59,10 +61,13 @@ enum class site : uint8_t {
 	abort_word,   /* invalidate: the word that ends waits */
 	result,       /* invalidate: the result of an atomic */
 	waited_word,  /* invalidate: own memory that a peer changes */
-	staged_word,  /* clean: a signal's or an operand's own word */
-	sync_counter, /* clean: a team's epoch */
+	staged_look,  /* invalidate: a signal's or an operand's own word, before its use */
+	staged_word,  /* clean: ... */
+	sync_look,    /* invalidate: a team's epoch, which an earlier kernel left */
+	sync_counter, /* clean: ... */
+	caller,       /* any: a kernel's own data, by itself */
 };
-constexpr uint32_t n_sites = 18;
+constexpr uint32_t n_sites = 23;
 
 /* A member's type without the const and & that decltype may add. */
 template <class T>

@@ -542,8 +542,13 @@ public:
 			t.start >= n_pes_ || (n_pes_ - 1 - t.start) / t.stride < t.size - 1)
 			return NDA_INVALID;
 
-		/* Only this PE's handle writes the epoch. */
+		if (t.size == 1)
+			return NDA_OK;
+
+		/* Only this PE's handles write the epoch, perhaps on another core before.
+		 */
 		uint64_t counter = t.sync + uint64_t{NDA_SYNC_ROUNDS} * NDA_CACHE_LINE;
+		core_.invalidate(site::sync_look, counter, sizeof(uint64_t));
 		uint64_t epoch = core_.template load<uint64_t>(counter) + 1;
 		core_.template store<uint64_t>(counter, epoch);
 		core_.clean(site::sync_counter, counter, sizeof(epoch));
@@ -832,9 +837,17 @@ private:
 		if (status == NDA_OK)
 			status = quiet(pe);
 		if (status == NDA_OK)
-			*former = is_own(pe) ? core_.template load<T>(result)
+			*former = is_own(pe) ? read_own_result<T>(result)
 					     : read_result<T>(result);
 		return status;
+	}
+
+	/* What this core left there, in its own order. */
+	template <class T>
+	NDA_DEV T read_own_result(uint64_t result) const
+	{
+		core_.invalidate(site::result, result, sizeof(T));
+		return core_.template load<T>(result);
 	}
 
 	/* By compare_swap until nobody else came between. */
@@ -911,7 +924,9 @@ private:
 		uint64_t word = base + NDA_SCRATCH_WORDS + uint64_t{next_word_} * 16;
 		next_word_ = next_word_ + 1 < NDA_SCRATCH_N_WORDS ? next_word_ + 1 : 0;
 
-		/* It may still be read for whoever used it last. */
+		/* It may still be read for whoever used it last, also on another core,
+		 * which may have changed its neighbours too. */
+		core_.invalidate(site::staged_look, word, 16);
 		uint32_t user = core_.template load<uint32_t>(word + 8);
 		uint32_t tail = NDA_QUEUE_LOAD(core_, q, state.tail);
 		enum nda_status status = NDA_OK;
@@ -922,13 +937,11 @@ private:
 		if (status != NDA_OK)
 			return status;
 		core_.template store<uint64_t>(word, value);
+		core_.template store<uint32_t>(word + 8, queue_at(q).head_after(op));
+		core_.clean(site::staged_word, word, 12);
 		op.local_va = word;
 		op.want_completion = true;
-		core_.clean(site::staged_word, word, 8);
-		status = queue_at(q).post(op, false);
-		core_.template store<uint32_t>(
-			word + 8, NDA_QUEUE_LOAD(core_, q, state.head));
-		return status;
+		return queue_at(q).post(op, false);
 	}
 
 	NDA_DEV enum nda_status quiet_row(
@@ -977,6 +990,8 @@ private:
 				~uint32_t{NDA_QUEUE_IN_BATCH}));
 		if (NDA_QUEUE_LOAD(core_, q, state.rung) != static_cast<uint16_t>(head))
 			queue_at(q).ring();
+		else
+			queue_at(q).settle_line();
 	}
 
 	struct batch_result {

@@ -64,8 +64,7 @@ public:
 		uint64_t length_be = format::bswap64(length);
 		uint64_t next_slot = slot_ + format::wqe_bytes;
 
-		core.template store<uint8_t>(next_slot, marker_);
-		core.clean(site::wqe_marker, next_slot, 1);
+		write_marker(core, slot_, next_slot, marker_);
 		wqe_store<uint64_t>(core, slot_, 8, 0);
 		wqe_store(core, slot_, 16,
 			format::task_word(length_be, format::task_bits_as(opcode, task_)));
@@ -75,7 +74,7 @@ public:
 		wqe_store(core, slot_, 48, format::bswap64(local));
 		wqe_store(core, slot_, 56, format::gather_word(length_be, kw1_));
 		wqe_store_last(core, slot_, 0, word0_);
-		wqe_publish(core, slot_, 0, format::wqe_bytes);
+		publish(core, slot_, next_slot);
 		left_--;
 		slot_ = next_slot;
 		word0_ = format::control_word_next(word0_);

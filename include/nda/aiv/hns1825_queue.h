@@ -35,14 +35,40 @@ NDA_DEV constexpr uint8_t opcode_of(verb v)
 	return v == verb::read ? format::op_read : format::op_write;
 }
 
+/* Makes the slot after the one at @slot invalid for its WQE. A core that copies its WQEs
+ * copies the marker along: out of the cache its line would be written back some time, over
+ * the WQE that is copied there next. */
+template <class Core>
+NDA_DEV void write_marker(
+	const Core &core, uint64_t slot, uint64_t next_slot, uint8_t marker)
+{
+	if constexpr (Core::stages_wqes) {
+		core.template stage<uint8_t>(format::wqe_bytes, marker);
+		if (next_slot != slot + format::wqe_bytes)
+			core.unstage(next_slot, format::wqe_bytes, 1);
+	} else {
+		core.template store<uint8_t>(next_slot, marker);
+		core.clean(site::wqe_marker, next_slot, 1);
+	}
+}
+
+/* Sends a WQE on its way, and the marker if it is behind it. */
+template <class Core>
+NDA_DEV void publish(const Core &core, uint64_t slot, uint64_t next_slot)
+{
+	if (Core::stages_wqes && next_slot == slot + format::wqe_bytes)
+		wqe_publish(core, slot, 0, format::wqe_bytes + 1);
+	else
+		wqe_publish(core, slot, 0, format::wqe_bytes);
+}
+
 /* The first seven of a WQE's words are stored in any order, the one with the owner bit last
  * and after them; before it all the slot is made invalid for the WQE after this one. */
 template <class Core>
 NDA_DEV void write_wqe(const Core &core, uint64_t slot, uint64_t next_slot, uint8_t marker,
 	const uint64_t w[format::wqe_words])
 {
-	core.template store<uint8_t>(next_slot, marker);
-	core.clean(site::wqe_marker, next_slot, 1);
+	write_marker(core, slot, next_slot, marker);
 	wqe_store(core, slot, 8, w[1]);
 	wqe_store(core, slot, 16, w[2]);
 	wqe_store(core, slot, 24, w[3]);
@@ -51,7 +77,7 @@ NDA_DEV void write_wqe(const Core &core, uint64_t slot, uint64_t next_slot, uint
 	wqe_store(core, slot, 48, w[6]);
 	wqe_store(core, slot, 56, w[7]);
 	wqe_store_last(core, slot, 0, w[0]);
-	wqe_publish(core, slot, 0, format::wqe_bytes);
+	publish(core, slot, next_slot);
 }
 
 /* Tells the NIC of every WQE below @head; the queue's line is on its way to memory by
@@ -135,9 +161,8 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	uint64_t slot = NDA_QUEUE_LOAD(core, q, state.next_slot);
 	uint64_t length_be = format::bswap64(length);
 
-	core.template store<uint8_t>(
-		slot + format::wqe_bytes, NDA_QUEUE_LOAD(core, q, state.next_marker));
-	core.clean(site::wqe_marker, slot + format::wqe_bytes, 1);
+	write_marker(core, slot, slot + format::wqe_bytes,
+		NDA_QUEUE_LOAD(core, q, state.next_marker));
 	wqe_store<uint64_t>(core, slot, 8, 0);
 	wqe_store(core, slot, 24, format::command_word(opcode));
 	wqe_store(core, slot, 32, format::bswap64(target.remote_va(core, q)));
@@ -151,7 +176,7 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 				opcode, NDA_QUEUE_LOAD(core, q, state.next_task))));
 	uint64_t word0 = NDA_QUEUE_LOAD(core, q, state.next_word0);
 	wqe_store_last(core, slot, 0, word0);
-	wqe_publish(core, slot, 0, format::wqe_bytes);
+	publish(core, slot, slot + format::wqe_bytes);
 
 	uint32_t head = NDA_QUEUE_LOAD(core, q, state.head) + 1;
 	NDA_QUEUE_STORE(core, q, state.head, head);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * Operations on the own PE, where the NIC does not send to itself: done at once, by the
- * core. Atomics are so among operations of NICs and cores only if the core's are.
+ * core. Atomics are so among operations of NICs and cores only if the core's are. Words are
+ * stored past the cache, as a NIC would: others may have written to their lines.
  */
 #ifndef NDA_AIV_LOCAL_H
 #define NDA_AIV_LOCAL_H
@@ -44,7 +45,7 @@ NDA_DEV void atomic_locally(const Core &core, const operation &op)
 		if (seen == expected || op.op == verb::compare_swap)
 			break;
 	}
-	core.template store<T>(op.local_va, seen);
+	core.template st_dev<T>(op.local_va, seen);
 }
 
 /* Adds to the binary32 at @addr. */
@@ -88,8 +89,7 @@ NDA_DEV_SLOW enum nda_status do_locally(const Core &core, const operation &op) n
 		}
 	}
 	if (op.inline_operand) {
-		core.template store_release<uint64_t>(op.remote_va, op.operand);
-		core.clean(site::staged_word, op.remote_va, 8);
+		core.template st_dev<uint64_t>(op.remote_va, op.operand);
 		return NDA_OK;
 	}
 	uint64_t remote = op.remote_va;

@@ -360,6 +360,7 @@ public:
 			static_cast<uint8_t>(NDA_QUEUE_LOAD(core_, q_, state.flags) |
 				NDA_QUEUE_IN_FENCE));
 		NDA_QUEUE_STORE(core_, q_, state.limit, head);
+		settle_line();
 		return NDA_OK;
 	}
 
@@ -431,6 +432,22 @@ public:
 			expired = deadline->passed();
 			core_.relax();
 		}
+	}
+
+	/* Brings the line to memory where no doorbell follows: the next kernel may run on
+	 * another core, and what this one's cache still held would then be written over the
+	 * other's. */
+	NDA_DEV void settle_line() const
+	{
+		core_.clean(site::idle_line, q_ + offsetof(nda_queue, state),
+			sizeof(nda_queue_state));
+		core_.dsb(site::after_idle);
+	}
+
+	/* What head will be after one more WQE of @op. */
+	NDA_DEV uint32_t head_after(const operation &op) const
+	{
+		return NDA_QUEUE_LOAD(core_, q_, state.head) + self().units(op);
 	}
 
 protected:
