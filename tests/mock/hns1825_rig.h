@@ -167,14 +167,15 @@ public:
 
 	/* Goes into error at its next WQE: that with @syndrome, the rest that is announced
 	 * flushed. */
-	void nic_fail(uint32_t pe, uint8_t syndrome, uint32_t core = 0)
+	void nic_fail(uint32_t pe, uint8_t syndrome, uint32_t core = 0, uint8_t vendor = 0)
 	{
 		Nic &nic = nic_of(pe, core);
 		uint32_t head = sq_record(pe, core);
 
 		for (; nic.next != head; nic.next++) {
-			nic_complete(pe, nic.next, syndrome, core, true);
+			nic_complete(pe, nic.next, syndrome, core, true, vendor);
 			syndrome = format::syndrome_flushed;
+			vendor = 0;
 		}
 	}
 

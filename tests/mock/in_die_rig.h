@@ -161,14 +161,16 @@ public:
 
 	/* Goes into error at its next WQE: that with @status, the rest that is announced
 	 * flushed. */
-	void nic_fail(uint32_t pe, uint8_t status, uint32_t core = 0)
+	void nic_fail(
+		uint32_t pe, uint8_t status, uint32_t core = 0, uint8_t sub_status = 0)
 	{
 		Nic &nic = nic_of(pe, core);
 		uint32_t head = announced(pe, core);
 
 		for (; nic.next != head; nic.next++) {
-			nic_complete(pe, nic.next, status, core);
+			nic_complete(pe, nic.next, status, core, sub_status);
 			status = hw::in_die::syndrome_flushed;
+			sub_status = 0;
 		}
 	}
 
@@ -245,8 +247,10 @@ private:
 			fault = "doorbell with a wrong field";
 		else if (posted > options_.sq_depth)
 			fault = "doorbell that names more than the ring has";
-		else if (options_.sq_record && word<uint32_t>(q.sq_record) != d.pi)
-			fault = "record that is not the doorbell's";
+		else if (options_.sq_record && /* it may be the next doorbell's */
+			static_cast<uint16_t>(word<uint32_t>(q.sq_record) - d.pi) >
+				options_.sq_depth)
+			fault = "record behind the doorbell";
 		return fault.empty() ? next + posted : next;
 	}
 

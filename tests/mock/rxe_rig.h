@@ -112,8 +112,9 @@ public:
 				reinterpret_cast<rxe_send_wqe *>(sq_slot(pe, k.next));
 			if (!check(*w))
 				return n;
-			uint32_t status =
-				k.failed ? uint32_t{IBV_WC_WR_FLUSH_ERR} : execute(w);
+			uint32_t status = k.failed ? uint32_t{IBV_WC_WR_FLUSH_ERR}
+				: k.fails          ? uint32_t{IBV_WC_REM_ACCESS_ERR}
+						   : execute(w);
 			k.next = (k.next + 1) & sq(pe)->index_mask;
 			__atomic_store_n(&sq(pe)->consumer_index, k.next, __ATOMIC_RELEASE);
 			if (status != 0 || (w->wr.send_flags & IBV_SEND_SIGNALED) != 0)
@@ -143,6 +144,9 @@ public:
 		kernels_[pe].completions++;
 		__atomic_store_n(&ring->producer_index, next, __ATOMIC_RELEASE);
 	}
+
+	/* The next WQE ends in a remote access error, the rest flushed. */
+	void fail_next(uint32_t pe) { kernels_[pe].fails = true; }
 
 	uint32_t completions(uint32_t pe) const { return kernels_[pe].completions; }
 
@@ -176,6 +180,7 @@ private:
 		uint32_t known = 0; /* producer index at the last doorbell */
 		uint32_t next = 0;
 		uint32_t completions = 0;
+		bool fails = false;
 		bool failed = false;
 	};
 
@@ -246,6 +251,8 @@ private:
 		uint64_t sum = 0;
 		bool in_line = (w.wr.send_flags & IBV_SEND_INLINE) != 0;
 
+		if (!in_line && w.dma.num_sge > options_.data_bytes / sizeof(rxe_sge))
+			return complain("more SGEs than the WQE has room for") != 0;
 		for (uint32_t i = 0; !in_line && i < w.dma.num_sge; i++)
 			sum += sge(w, i).length;
 		if (w.state != 0 || w.status != 0 || w.mask != 0 || w.has_rd_atomic != 0)
@@ -257,8 +264,7 @@ private:
 			complain("the progress of a WQE is not at its start");
 		else if (!in_line && sum != w.dma.length)
 			complain("the SGEs are not as long as the WQE");
-		else if (in_line ? w.dma.length > options_.data_bytes
-				 : w.dma.num_sge * sizeof(rxe_sge) > options_.data_bytes)
+		else if (in_line && w.dma.length > options_.data_bytes)
 			complain("more data than the WQE has room for");
 		else if (w.dma.length > 0x800000)
 			complain("longer than a message may be");

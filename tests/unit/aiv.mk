@@ -14,6 +14,8 @@ $(eval $(call unit_test,aiv_udma_test))
 sim_objs := $(call objs,tests/sim/sim.cc tests/sim/fiber.cc)
 $(eval $(call unit_test,sim_core_test,$(sim_objs)))
 $(eval $(call unit_test,aiv_shared_test,$(sim_objs)))
+# A file for each engine.
+$(eval $(call unit_test,aiv_cached_test,$(call objs,$(wildcard tests/unit/cached_*.cc))))
 
 # The device side with both compilers' freestanding modes.
 lint: lint-freestanding
