@@ -77,7 +77,7 @@ void decode_cqe(const uint8_t *data, uint32_t ci)
 	uint32_t first = static_cast<uint32_t>(in[0]);
 	format::cqe_state state = format::cqe_look(first, ci, 256);
 	require(state == format::cqe_state::empty ||
-		(state == format::cqe_state::error) == (c.status != 0));
+		(state == format::cqe_state::error) == (c.status != 0 || c.receive != 0));
 	uint32_t done = format::wqes_done(format::cqe_wqe_index(first), ci, 256);
 	require(done >= 1 && done <= 256);
 }

@@ -1083,6 +1083,9 @@ TEST(AivInDieTable, AQueueThatCannotWorkIsNotUsable)
 	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_depth = 48; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->sq_depth = 65536; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->cq_depth = 2; }));
+	EXPECT_TRUE(usable([](nda_queue *q) { q->qpn = q->cqn = 0xffffff; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->qpn = 0x1000000; }));
+	EXPECT_FALSE(usable([](nda_queue *q) { q->cqn = 0x1000000; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->signal_every = 0; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->signal_every = 33; }));
 	EXPECT_FALSE(usable([](nda_queue *q) { q->cqe_stride = 16; }));

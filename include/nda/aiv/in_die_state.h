@@ -140,12 +140,14 @@ NDA_DEV bool take_back(const nda_queue &q, nda_queue_state *s)
 	return true;
 }
 
-/* Whether the immutable lines describe a queue that the data plane can work on. */
+/* Whether the immutable lines describe a queue that the data plane can work on. Numbers
+ * that do not fit into a doorbell would ring for another queue. */
 NDA_DEV bool queue_usable(const nda_queue &q)
 {
 	return q.valid != 0 && power_of_two(q.sq_depth) && power_of_two(q.cq_depth) &&
 		q.sq_depth >= format::min_depth && q.sq_depth <= format::max_depth &&
-		q.cq_depth >= format::min_depth && q.signal_every >= 1 &&
+		q.cq_depth >= format::min_depth && q.qpn <= format::max_number &&
+		q.cqn <= format::max_number && q.signal_every >= 1 &&
 		q.signal_every <= q.sq_depth / 2 && q.signal_every <= q.cq_depth / 2 &&
 		q.cqe_stride >= format::cqe_bytes && q.cqe_stride % 8 == 0 &&
 		q.sq_base % format::wqe_bytes == 0 && q.cq_base % 8 == 0 &&

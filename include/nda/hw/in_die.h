@@ -43,6 +43,7 @@ constexpr uint32_t max_length = 1u << 31;
 /* A CQE and a doorbell name a WQE by 16 bits: more outstanding ones would be ambiguous. */
 constexpr uint32_t max_depth = 32768;
 constexpr uint32_t min_depth = 4;
+constexpr uint32_t max_number = 0xffffff; /* of a QP or CQ, in a doorbell */
 
 /* syndrome_... and status_of(), the CQE's status numbers. */
 using namespace nda::hw::hns;
