@@ -715,6 +715,7 @@ CachedOutcome run_engine(const CachedOptions &options, bool staged)
 extern const CachedEngine cached_hns1825;
 extern const CachedEngine cached_in_die;
 extern const CachedEngine cached_rxe;
+extern const CachedEngine cached_udma;
 extern const CachedEngine cached_xscale;
 
 } // namespace nda::test

@@ -135,6 +135,7 @@ public:
 			if (bbs > nic.known - nic.next)
 				complain("a request that is not all there");
 			uint32_t raw = nic.failed ? uint32_t{hw::udma::status_flushed} << 8
+				: nic.fails != 0  ? nic.fails
 						  : execute(f, w);
 			if (f.completion || raw != 0)
 				complete(pe, nic.next, bbs, raw);
@@ -143,6 +144,9 @@ public:
 		}
 		return n;
 	}
+
+	/* The next request ends with @raw, the rest flushed. */
+	void fail_next(uint32_t pe, uint32_t raw) { nics_[pe].fails = raw; }
 
 	/* Completes the request at @index; @raw: status << 8 | substatus. */
 	void complete(uint32_t pe, uint32_t index, uint32_t bbs, uint32_t raw = 0)
@@ -206,6 +210,7 @@ private:
 		uint32_t known = 0;
 		uint32_t next = 0; /* block */
 		uint32_t pi = 0;   /* completion */
+		uint32_t fails = 0;
 		bool failed = false;
 	};
 

@@ -16,7 +16,7 @@ using nda::aiv::n_sites;
 using nda::aiv::site;
 
 const CachedEngine *const engines[] = {
-	&cached_hns1825, &cached_in_die, &cached_rxe, &cached_xscale};
+	&cached_hns1825, &cached_in_die, &cached_rxe, &cached_udma, &cached_xscale};
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr uint32_t n_seeds = 40;
