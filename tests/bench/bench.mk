@@ -21,6 +21,8 @@ $(B)/bench/data_plane: $(B)/bench/obj/data_plane_bench.o $(B)/bench/obj/data_pla
 BENCHES := $(B)/bench/instructions $(B)/bench/data_plane
 $(BENCHES): | need-bench
 
-bench: $(BENCHES)
+bench: $(BENCHES) $(B)/tests/aiv_counts_test
 	@$(B)/bench/data_plane --benchmark_min_time=$(BENCH_TIME)
 	@tests/bench/instructions.sh $(B)/bench/instructions $(B)/bench/instructions.json
+	@echo 'per operation {stores, copies, lines cleaned, invalidated, barriers, doorbells}:'
+	@$(B)/tests/aiv_counts_test --gtest_brief=1

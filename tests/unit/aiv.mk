@@ -8,7 +8,7 @@ $(B)/tests/golden_test: $(call objs,$(wildcard tests/unit/golden_*.cc))
 
 # By format, and of the data plane.
 $(foreach test,hns1825_format in_die_format udma_format xscale_format aiv_xscale aiv_xscale_fast_slow,$(eval $(call unit_test,$(test)_test)))
-$(foreach test,aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow aiv_cores,$(eval $(call unit_test,$(test)_test)))
+$(foreach test,aiv_post aiv_poll aiv_batch aiv_device aiv_fast_slow aiv_cores aiv_counts,$(eval $(call unit_test,$(test)_test)))
 $(eval $(call unit_test,aiv_in_die_test))
 $(eval $(call unit_test,aiv_udma_test))
 sim_objs := $(call objs,tests/sim/sim.cc tests/sim/fiber.cc)
