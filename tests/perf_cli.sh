@@ -120,42 +120,102 @@ done
 run put --doorbell proxy --sizes 8 --iterations 100
 check "a proxied doorbell is told in the table" grep -q 'doorbells by proxy' "$dir/out"
 
-# Atomics: the queues of this NIC have none, and nothing is done instead.
-for what in fetch-add compare-swap; do
-	run atomic --op $what --pes 3 --verify --json
-	check "$what that the NIC has not got exits 1" exits 1
-	check "$what that the NIC has not got is named" \
-		says "nda-perf: nic soft:hns1825: its queue format has no $what"
-	check "$what that the NIC has not got has no row" json 'j["rows"] == [] and j["errors"]'
+# Queues of a core.
+for op in put get; do
+	run $op --queues 3 --cores 2 --window 16 --batch 4 --sizes 8,4099 --iterations 300 \
+		--verify --json
+	check "$op --queues: exits 0" exits 0
+	check "$op --queues: rows" json "len(j['rows']) == 2 and all(r['verified'] is True and
+r['queues_per_core'] == 3 and r['queues'] == 12 for r in j['rows'])"
 done
+# Every queue of PE 0 carries messages, and a window's are shared out evenly.
+run put --one-way --queues 4 --sizes 8 --window 16 --iterations 160 --warmup 0 \
+	--events "$dir/events"
+check "--events: exits 0" exits 0
+check "--events: has each request and completion, of each queue alike" python3 -c '
+import collections, json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+wqes = collections.Counter(e["qpn"] for e in events if e["event"] == "wqe")
+cqes = [e for e in events if e["event"] == "cqe" and e["status"] == 0]
+sys.exit(sorted(wqes.values()) != [80] * 4 or len(cqes) != 320)' "$dir/events"
+run put --events "$dir/none/events" --json
+check "an event log that cannot be made exits 1" exits 1
+check "an event log that cannot be made is named" says "'$dir/none/events': No such file"
 
-# Other NICs' models.
-for nic in soft:in_die; do
+# Every software NIC there is.
+run put --nic soft:none
+models=$(sed -n 's/.*known: //p' "$dir/err" | tr -d ,)
+check "software NICs are known" [ -n "$models" ]
+all_atomics='fetch-add compare-swap add swap set fetch-and fetch-or fetch-xor'
+atomics() # atomics MODEL BYTES: those that it has
+{
+	case $1-$2 in
+	in_die-8) echo fetch-add compare-swap add ;;
+	xscale-* | udma-*) echo "$all_atomics" ;;
+	esac
+}
+for model in $models; do
+	nic="--nic=soft:$model"
 	for op in put get; do
-		for more in "--pes 2" "--pes 4 --cores 2 --batch 8 --signal-every 16 --depth 64" \
-			"--pes 2 --strict" "--pes 2 --doorbell proxy"; do
+		for more in "--pes 4 --cores 2 --batch 8 --signal-every 16 --depth 64" \
+			"--strict --queues 2" "--doorbell proxy"; do
 			# shellcheck disable=SC2086
-			run $op --nic $nic --window 16 $more --sizes 1,8,4099,64K --iterations 300 \
+			run $op "$nic" --window 16 $more --sizes 1,8,4099,64K --iterations 300 \
 				--verify --json
-			name="$op --nic $nic $more"
-			check "$name: exits 0" exits 0
-			check "$name: rows" json "$row_keys and
+			check "$model: $op $more: exits 0" exits 0
+			check "$model: $op $more: rows" json "$row_keys and
 [r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
-all(r['nic'] == '$nic' and r['verified'] is True for r in j['rows']) and j['errors'] == []"
+all(r['nic'] == 'soft:$model' and r['verified'] is True for r in j['rows']) and j['errors'] == []"
 		done
 	done
-	for what in fetch-add compare-swap; do
-		run atomic --nic $nic --op $what --pes 3 --cores 2 --iterations 300 --verify --json
-		check "$what --nic $nic: exits 0" exits 0
-		check "$what --nic $nic: is verified" \
-			json "len(j['rows']) == 1 and j['rows'][0]['verified'] is True"
+	run copy "$nic" --pes 3 --cores 2 --chunk 4097 "$perf"
+	check "$model: copy" exits 0
+	for more in "--pes 2 --strict" "--pes 3 --cores 2 --signal-every 4"; do
+		# shellcheck disable=SC2086
+		run signal "$nic" $more --sizes 8,4099 --window 16 --iterations 100 --verify --json
+		check "$model: signal $more: exits 0" exits 0
+		check "$model: signal $more: rows" json "$row_keys and
+[r['size_bytes'] for r in j['rows']] == [8, 4099] and
+all(r['op'] == 'signal' and r['verified'] is True and r['messages'] == 100 * r['pes'] * r['cores']
+and 0 < r['latency_p50_ns'] <= r['latency_p99_ns'] for r in j['rows'])"
 	done
-	run copy --nic $nic --pes 3 --cores 2 --chunk 4097 "$perf"
-	check "copy --nic $nic: exits 0" exits 0
-	for fault in remote-access-error:50 retry-exceeded:50; do
-		run put --nic $nic --sizes 8 --iterations 500 --inject $fault --json
-		check "$fault --nic $nic: exits 1" exits 1
-		check "$fault --nic $nic: is in the document" json "j['rows'] == [] and j['errors']"
+	run barrier "$nic" --pes 3 --iterations 100 --verify --json
+	check "$model: barrier: exits 0" exits 0
+	check "$model: barrier: rows" json "$row_keys and
+[r['barrier'] for r in j['rows']] == ['barrier-all', 'sync-all'] and
+all(r['op'] == 'barrier' and r['verified'] is True and r['messages'] == 100 and
+r['messages_per_s'] > 0 and 0 < r['latency_p50_ns'] <= r['latency_p99_ns'] for r in j['rows'])"
+	for bytes in 4 8; do
+		has=$(atomics "$model" $bytes)
+		run atomic "$nic" --pes 3 --bytes $bytes --iterations 100 --window 16 --verify --json
+		if [ -n "$has" ]; then
+			check "$model: atomics of $bytes bytes: exits 0" exits 0
+			check "$model: atomics of $bytes bytes: rows" json "$row_keys and
+[r['atomic'] for r in j['rows']] == '$has'.split() and all(r['op'] == 'atomic' and
+r['verified'] is True and r['size_bytes'] == $bytes and r['messages'] == 300 for r in j['rows'])"
+		else
+			check "$model: no atomics of $bytes bytes: exits 1" exits 1
+			check "$model: no atomics of $bytes bytes: is told" says \
+				"nda-perf: nic soft:$model: its queue format has no atomics of $bytes"
+		fi
+		for what in compare-swap set; do
+			case " $has " in *" $what "*) continue ;; esac
+			run atomic "$nic" --op $what --bytes $bytes --verify --json
+			check "$model: no $what of $bytes bytes: exits 1" exits 1
+			check "$model: no $what of $bytes bytes: is told" says \
+				"nda-perf: nic soft:$model: its queue format has no $what of $bytes"
+			check "$model: no $what of $bytes bytes: has no row" \
+				json 'j["rows"] == [] and j["errors"]'
+		done
+	done
+	# Without a hang; whoever waits for one that failed gives up in time.
+	for op in "put --sizes 8" "signal --sizes 8" barrier; do
+		# shellcheck disable=SC2086
+		run $op "$nic" --seconds 1 --timeout-ms 500 --inject remote-access-error:100 --json
+		check "$model: a remote access error of $op exits 1" exits 1
+		check "$model: a remote access error of $op is in the document" json \
+			'any(e["status"] == 8 and e["status_text"] and e["peer"] is not None
+for e in j["errors"])'
 	done
 done
 

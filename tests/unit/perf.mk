@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-$(foreach test,perf_file perf_histogram perf_job perf_layout perf_options perf_pattern perf_report \
-	perf_row perf_secret perf_sha256,$(eval $(call unit_test,$(test)_test,$(perf_host_objs),$(perf_libs))))
+$(foreach test,perf_atomic_math perf_file perf_histogram perf_job perf_layout perf_options perf_pairs \
+	perf_pattern perf_report perf_row perf_secret perf_sha256,$(eval \
+	$(call unit_test,$(test)_test,$(perf_host_objs),$(perf_libs))))
 
 TEST_SCRIPTS += tests/perf_cli.sh

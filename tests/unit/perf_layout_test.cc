@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/tools/perf/kernels.h"
+
 namespace {
 
 using namespace nda::perf;
@@ -135,17 +137,51 @@ TEST_F(PerfArea, Check_AcceptsUntouchedSlotsOnlyWhereNothingWasWritten)
 	EXPECT_NE(check(3), "");
 }
 
-TEST(PerfLayout, CheckFormers_WantsEachValueOnceInAnyOrder)
+TEST(PerfLayout, CheckSignals_WantsTheLastOfEverySlot)
 {
-	EXPECT_EQ(check_formers({}, 7), "");
-	EXPECT_EQ(check_formers({9, 7, 8}, 7), "");
-	EXPECT_EQ(check_formers({UINT32_MAX, uint64_t(UINT32_MAX) + 1}, UINT32_MAX), "");
-	EXPECT_THAT(check_formers({9, 7, 8, 8}, 7), HasSubstr("8 was returned twice"));
-	EXPECT_THAT(check_formers({7, 9}, 7), HasSubstr("8 is missing, the next is 9"));
-	EXPECT_THAT(check_formers({8, 9}, 7), HasSubstr("7 is missing"));
-	EXPECT_THAT(check_formers({7, 6}, 7), HasSubstr("7 is missing, the next is 6"));
-	// A result that was never written.
-	EXPECT_THAT(check_formers({7, 0xa5a5a5a5a5a5a5a5}, 7), HasSubstr("8 is missing"));
+	EXPECT_EQ(check_signals({0, 0, 0}, 3, 0), "");
+	EXPECT_EQ(check_signals({1, 2, 0}, 3, 2), "");
+	EXPECT_EQ(check_signals({4, 5, 3}, 3, 5), "");
+	EXPECT_EQ(check_signals({4, 2, 3, 1, 0, 0}, 3, 5), ""); // of two cores
+	EXPECT_EQ(check_signals({7}, 1, 7), "");
+}
+
+TEST(PerfLayout, CheckSignals_NamesWhatIsMissing)
+{
+	EXPECT_THAT(check_signals({4, 2, 3}, 3, 5), HasSubstr("4 messages were signalled"));
+	EXPECT_THAT(check_signals({1, 5, 3}, 3, 5), HasSubstr("signal 0 is 1, not 4"));
+	EXPECT_THAT(check_signals({1, 0, 3}, 3, 3), HasSubstr("signal 1 is 0, not 2"));
+	EXPECT_THAT(check_signals({1, 0, 2}, 3, 2), HasSubstr("signal 1 is 0, not 2"));
+	EXPECT_THAT(check_signals({1, 2, 1, 3}, 2, 5), HasSubstr("signal 2 is 1, not 3"));
+	EXPECT_NE(check_signals({1, 0xa5a5a5a5a5a5a5a5}, 2, 2), "");
+}
+
+TEST(PerfLayout, PlanMemory_OfABarrierIsTheSameForAllPesThereMayBe)
+{
+	Options o;
+	o.op = Op::barrier;
+	MemoryPlan plan;
+	ASSERT_EQ(plan_memory(o, &plan), "");
+	EXPECT_GE(plan.part_bytes, letters_bytes(128));
+	EXPECT_LT(plan.part_bytes, plan.heap_bytes);
+	o.heap_bytes = 65536;
+	EXPECT_THAT(plan_memory(o, &plan), HasSubstr("--heap: 65536 bytes: this needs"));
+}
+
+TEST(PerfLayout, PlanMemory_OfSignalsIsThatOfPut)
+{
+	Options o;
+	MemoryPlan put;
+	ASSERT_EQ(plan_memory(o, &put), "");
+	o.op = Op::signal;
+	MemoryPlan plan;
+	ASSERT_EQ(plan_memory(o, &plan), "");
+	EXPECT_EQ(plan.heap_bytes, put.heap_bytes);
+	// An area has a signal for each slot, too.
+	for (uint64_t size : {1, 8, 4096}) {
+		Layout l = layout_of(size, 3, 64, plan.part_bytes);
+		EXPECT_GE(plan.part_bytes, l.slots * 3 * signal_stride);
+	}
 }
 
 TEST(PerfLayout, PlanMemory_HasAWordForEveryFormerValue)

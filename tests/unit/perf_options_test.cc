@@ -307,29 +307,46 @@ TEST(PerfOptions, OneWay_IsForTwoPes)
 	expect_usage({"copy", "--one-way", "file"}, "--one-way");
 }
 
-TEST(PerfOptions, Atomic_CountsInBothWaysByDefault)
+TEST(PerfOptions, Atomic_TakesAllThatTheNicHasByDefault)
 {
-	Parsed p = parse({"atomic", "--nic", "rxe0", "--pes", "4", "--verify", "--json"});
-	ASSERT_TRUE(p.run) << p.err;
-	EXPECT_EQ(p.options.op, Op::atomic);
-	EXPECT_THAT(
-		p.options.atomics, ElementsAre(Atomic::fetch_add, Atomic::compare_swap));
-	EXPECT_TRUE(p.options.verify);
-	EXPECT_EQ(p.options.time_limit_us, 200000u);
+	for (const auto &words : {std::vector<std::string>{"atomic"},
+		     {"atomic", "--op=swap", "--op", "all"}}) {
+		Parsed p = parse(words);
+		ASSERT_TRUE(p.run) << p.err;
+		EXPECT_EQ(p.options.op, Op::atomic);
+		EXPECT_THAT(p.options.atomics,
+			ElementsAre(Atomic::fetch_add, Atomic::compare_swap, Atomic::add,
+				Atomic::swap, Atomic::set, Atomic::fetch_and,
+				Atomic::fetch_or, Atomic::fetch_xor));
+		EXPECT_TRUE(p.options.all_atomics);
+		EXPECT_EQ(p.options.atomic_bytes, 8u);
+		EXPECT_EQ(p.options.time_limit_us, 200000u);
+	}
 }
 
-TEST(PerfOptions, Atomic_TakesOneOperation)
+TEST(PerfOptions, Atomic_TakesTheNamesOfOperations)
 {
-	EXPECT_THAT(parse({"atomic", "--op", "fetch-add"}).options.atomics,
-		ElementsAre(Atomic::fetch_add));
-	EXPECT_THAT(parse({"atomic", "--op=compare-swap"}).options.atomics,
-		ElementsAre(Atomic::compare_swap));
-	EXPECT_THAT(parse({"atomic", "--op=compare-swap", "--op", "all"}).options.atomics,
-		ElementsAre(Atomic::fetch_add, Atomic::compare_swap));
-	expect_usage({"atomic", "--op", "nand"},
-		"--op: 'nand': must be fetch-add, compare-swap or all");
+	for (Atomic atomic : Options().atomics) {
+		Parsed p = parse({"atomic", "--op", atomic_name(atomic)});
+		ASSERT_TRUE(p.run) << p.err;
+		EXPECT_THAT(p.options.atomics, ElementsAre(atomic));
+		EXPECT_FALSE(p.options.all_atomics);
+	}
+	EXPECT_THAT(parse({"atomic", "--op", "set,fetch-xor"}).options.atomics,
+		ElementsAre(Atomic::set, Atomic::fetch_xor));
 	EXPECT_STREQ(atomic_name(Atomic::fetch_add), "fetch-add");
 	EXPECT_STREQ(atomic_name(Atomic::compare_swap), "compare-swap");
+	for (const char *text : {"nand", "fetch-add,", "", "all,swap"})
+		expect_usage({"atomic", "--op", text}, "must be fetch-add, compare-swap, ");
+}
+
+TEST(PerfOptions, Atomic_CountersHave4Or8Bytes)
+{
+	EXPECT_EQ(parse({"atomic", "--bytes", "4"}).options.atomic_bytes, 4u);
+	EXPECT_EQ(parse({"atomic", "--bytes", "8"}).options.atomic_bytes, 8u);
+	for (const char *text : {"0", "5", "16"})
+		expect_usage({"atomic", "--bytes", text}, "--bytes: '" + std::string(text));
+	expect_usage({"put", "--bytes", "4"}, "--bytes");
 }
 
 TEST(PerfOptions, Atomic_RefusesWhatItDoesNotHave)
@@ -338,6 +355,50 @@ TEST(PerfOptions, Atomic_RefusesWhatItDoesNotHave)
 	expect_usage({"atomic", "--batch", "2"}, "--batch: '2': must be 1");
 	expect_usage({"put", "--op", "fetch-add"}, "--op");
 	expect_usage({"atomic", "file"}, "file");
+}
+
+TEST(PerfOptions, Signal_HasSizesButNoBatches)
+{
+	Parsed p = parse({"signal", "--sizes", "8,1M", "--pes", "5", "--cores", "2",
+		"--verify", "--iterations", "9"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.op, Op::signal);
+	EXPECT_STREQ(op_name(p.options.op), "signal");
+	EXPECT_THAT(p.options.sizes, ElementsAre(8, 1048576));
+	EXPECT_EQ(p.options.iterations, 9u);
+	expect_usage({"signal", "--batch", "2"}, "--batch: '2': must be 1");
+	expect_usage({"signal", "--one-way"}, "--one-way");
+	expect_usage({"signal", "--queues", "2"}, "--queues");
+}
+
+TEST(PerfOptions, Barrier_IsOfOneCoreOfEachPe)
+{
+	Parsed p = parse({"barrier", "--pes", "5", "--verify", "--seconds", "1"});
+	ASSERT_TRUE(p.run) << p.err;
+	EXPECT_EQ(p.options.op, Op::barrier);
+	EXPECT_STREQ(op_name(p.options.op), "barrier");
+	EXPECT_STREQ(barrier_name(Barrier::barrier_all), "barrier-all");
+	EXPECT_STREQ(barrier_name(Barrier::sync_all), "sync-all");
+	expect_usage({"barrier", "--cores", "2"}, "--cores: '2': must be 1");
+	expect_usage({"barrier", "--batch", "2"}, "--batch: '2': must be 1");
+	expect_usage({"barrier", "--sizes", "8"}, "--sizes");
+}
+
+TEST(PerfOptions, Queues_AreOfPutAndGet)
+{
+	EXPECT_EQ(parse({"put"}).options.queues, 1u);
+	EXPECT_EQ(parse({"put", "--queues", "32"}).options.queues, 32u);
+	EXPECT_EQ(parse({"get", "--queues", "4"}).options.queues, 4u);
+	expect_usage({"put", "--queues", "0"}, "--queues: '0': must be 1 to 32");
+	expect_usage({"put", "--queues", "33"}, "--queues: '33': must be 1 to 32");
+	expect_usage({"copy", "--queues", "2", "file"}, "--queues");
+}
+
+TEST(PerfOptions, Events_NamesAFile)
+{
+	EXPECT_EQ(parse({"put"}).options.events, "");
+	EXPECT_EQ(parse({"put", "--events", "a b"}).options.events, "a b");
+	EXPECT_EQ(parse({"--events=x", "barrier"}).options.events, "x");
 }
 
 TEST(PerfOptions, Fingerprint_IsThatOfTheWork)
@@ -349,6 +410,12 @@ TEST(PerfOptions, Fingerprint_IsThatOfTheWork)
 	EXPECT_NE(of({"atomic"}), of({"atomic", "--op", "fetch-add"}));
 	EXPECT_NE(of({"atomic"}), of({"put"}));
 	EXPECT_NE(of({"put"}), of({"put", "--one-way"}));
+	EXPECT_NE(of({"put"}), of({"put", "--queues", "2"}));
+	EXPECT_NE(of({"atomic"}), of({"atomic", "--bytes", "4"}));
+	EXPECT_NE(of({"signal"}), of({"put"}));
+	EXPECT_NE(of({"barrier"}), of({"signal"}));
+	// Each side has its own.
+	EXPECT_EQ(of({"put"}), of({"put", "--events", "e"}));
 }
 
 } // namespace

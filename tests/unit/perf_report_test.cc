@@ -299,6 +299,26 @@ TEST(PerfReport, Text_HasAnAtomicsNameAndHowManyChangedSomething)
 	EXPECT_THAT(out.text(), HasSubstr("yes"));
 }
 
+TEST(PerfReport, Text_HasABarriersNameAndHowManyThereWere)
+{
+	Sink out;
+	Sink err;
+	Report report(out.file(), err.file(), {false, false});
+	Row row = row_of(0);
+	row.op = "barrier";
+	row.barrier = "barrier-all";
+	row.verified = true;
+	report.row(row);
+	row.barrier = "sync-all";
+	row.verified.reset();
+	report.row(row);
+	EXPECT_EQ(report.finish(), 0);
+	EXPECT_THAT(out.text(),
+		HasSubstr("   operation      barriers        p50        p99  verified\n"
+			  " barrier-all      1.23 M/s     150 ns    12.3 us       yes\n"
+			  "    sync-all      1.23 M/s     150 ns    12.3 us         -\n"));
+}
+
 TEST(PerfReport, Text_TellsOneWay)
 {
 	Sink out;

@@ -20,7 +20,8 @@ Row put_row()
 	row.batch = 16;
 	row.signal_every = 8;
 	row.doorbell = "proxy";
-	row.queues = 8;
+	row.queues_per_core = 3;
+	row.queues = 24;
 	row.size_bytes = 65536;
 	row.messages = 123456;
 	row.messages_per_s = 2.5e6;
@@ -41,7 +42,8 @@ TEST(PerfRow, ToJson_HasEveryKeyWithItsType)
 	EXPECT_EQ(j["pe_kind"], "process");
 	EXPECT_EQ(j["doorbell"], "proxy");
 	for (const char *key : {"pes", "cores", "window", "batch", "signal_every", "queues",
-		     "size_bytes", "messages", "latency_p50_ns", "latency_p99_ns"})
+		     "queues_per_core", "size_bytes", "messages", "latency_p50_ns",
+		     "latency_p99_ns"})
 		EXPECT_TRUE(j[key].is_number_unsigned()) << key;
 	for (const char *key :
 		{"messages_per_s", "bytes_per_s", "memcpy_bytes_per_s", "memcpy_ratio"})
@@ -146,6 +148,22 @@ TEST(PerfRow, OneWay_IsTold)
 	row.one_way = true;
 	EXPECT_EQ(to_json(row)["one_way"], true);
 	EXPECT_EQ(to_json(decode(encode(row)).row), to_json(row));
+}
+
+TEST(PerfRow, Barrier_IsNamed)
+{
+	Row row = put_row();
+	EXPECT_FALSE(to_json(row).contains("barrier"));
+	row.op = "barrier";
+	row.barrier = "sync-all";
+	json j = to_json(row);
+	EXPECT_EQ(j["barrier"], "sync-all");
+	Message m = decode(encode(row));
+	ASSERT_EQ(m.kind, Message::row_line);
+	EXPECT_EQ(to_json(m.row), j);
+	j = json::parse(encode(row));
+	j["row"].erase("barrier");
+	EXPECT_EQ(decode(j.dump()).kind, Message::bad_line);
 }
 
 TEST(PerfRow, Atomic_IsNamedAndCountsItsChanges)

@@ -12,6 +12,7 @@
 #include "lib/tools/perf/fd.h"
 #include "lib/tools/perf/file.h"
 #include "lib/tools/perf/pattern.h"
+#include "lib/tools/perf/phase.h"
 #include "lib/tools/perf/sha256.h"
 
 namespace nda::perf {
@@ -209,16 +210,7 @@ Outcome Copy::finish()
 		[&](const std::string &s) { return s == sums_[0]; });
 	if (pe_ != 0)
 		return same ? Outcome::ok : Outcome::stopped;
-	Row row;
-	row.op = op_name(Op::copy);
-	row.nic = o_.nic;
-	row.pes = n_;
-	row.threads = o_.threads;
-	row.cores = o_.cores;
-	row.window = o_.window;
-	row.batch = o_.batch;
-	row.signal_every = o_.signal_every;
-	row.doorbell = session_.doorbell();
+	Row row = new_row(session_);
 	row.queues = (n_ - 1) * o_.cores;
 	row.size_bytes = moved_;
 	row.messages = messages_;

@@ -71,6 +71,17 @@ std::string plan_formers(const Options &o, MemoryPlan *plan)
 	return "";
 }
 
+// What a barrier needs is little, whatever it is.
+std::string plan_page(const Options &o, MemoryPlan *plan)
+{
+	plan->part_bytes = page_bytes;
+	const uint64_t need = plan->part_bytes + spare_bytes;
+	if (o.heap_bytes != 0 && o.heap_bytes < need)
+		return too_small(o, need);
+	plan->heap_bytes = o.heap_bytes != 0 ? o.heap_bytes : need;
+	return "";
+}
+
 std::string plan_piece(const Options &o, MemoryPlan *plan)
 {
 	const uint64_t need = spare_bytes + page_bytes;
@@ -86,9 +97,19 @@ std::string plan_piece(const Options &o, MemoryPlan *plan)
 
 std::string plan_memory(const Options &o, MemoryPlan *plan)
 {
-	return o.op == Op::copy      ? plan_piece(o, plan)
-		: o.op == Op::atomic ? plan_formers(o, plan)
-				     : plan_areas(o, plan);
+	switch (o.op) {
+	case Op::copy:
+		return plan_piece(o, plan);
+	case Op::atomic:
+		return plan_formers(o, plan);
+	case Op::barrier:
+		return plan_page(o, plan);
+	case Op::put:
+	case Op::get:
+	case Op::signal:
+		break;
+	}
+	return plan_areas(o, plan);
 }
 
 // A core with many peers has few messages for each.
@@ -100,21 +121,6 @@ uint64_t verified_changes(const Options &o)
 uint64_t former_slots(const Options &o)
 {
 	return std::max<uint64_t>(o.window, verified_changes(o) * (o.pes - 1));
-}
-
-std::string check_formers(std::vector<uint64_t> formers, uint64_t first)
-{
-	std::sort(formers.begin(), formers.end());
-	for (size_t i = 0; i < formers.size(); i++) {
-		if (formers[i] == first + i)
-			continue;
-		if (i > 0 && formers[i] == formers[i - 1])
-			return "former value " + std::to_string(formers[i]) +
-				" was returned twice";
-		return "former value " + std::to_string(first + i) +
-			" is missing, the next is " + std::to_string(formers[i]);
-	}
-	return "";
 }
 
 Layout layout_of(uint64_t size, uint32_t cores, uint32_t window, uint64_t area_bytes)
@@ -159,6 +165,31 @@ std::string check_area(const uint8_t *data, const Layout &layout, uint32_t cores
 			return name + ": byte " + std::to_string(layout.size + clean) +
 				", beyond its end, was written to";
 	}
+	return "";
+}
+
+std::string check_signals(
+	const std::vector<uint64_t> &signals, uint64_t slots, uint64_t messages)
+{
+	uint64_t seen = 0;
+	for (size_t first = 0; first < signals.size(); first += slots) {
+		const uint64_t last = *std::max_element(
+			signals.begin() + first, signals.begin() + first + slots);
+		for (uint64_t i = 0; i < slots; i++) {
+			// The last message up to that one that used the slot, if any did.
+			const uint64_t expected =
+				last > i ? last - (last - 1 - i) % slots : 0;
+			const uint64_t there = signals[first + i];
+			if (there != expected)
+				return "signal " + std::to_string(first + i) + " is " +
+					std::to_string(there) + ", not " +
+					std::to_string(expected);
+		}
+		seen += last;
+	}
+	if (seen != messages)
+		return std::to_string(seen) + " messages were signalled, not " +
+			std::to_string(messages);
 	return "";
 }
 

@@ -15,7 +15,8 @@ namespace nda::perf {
 // The same on every PE.
 struct MemoryPlan {
 	uint64_t heap_bytes;
-	uint64_t part_bytes; // each of the three areas of put and get; a piece of copy
+	// Each of the three areas of put, get and signal; a piece of copy.
+	uint64_t part_bytes;
 };
 
 // "" or what of the options can't be done.
@@ -25,10 +26,6 @@ std::string plan_memory(const Options &options, MemoryPlan *plan);
 uint64_t former_slots(const Options &options);
 // How often each core changes each counter where it is verified that all of it was done.
 uint64_t verified_changes(const Options &options);
-
-// Whether the values that were found by counting up from `first` are, in any order, each
-// once and none missing. "" or what is wrong.
-std::string check_formers(std::vector<uint64_t> formers, uint64_t first);
 
 // Where the messages of one size lie in the heap: a slot per outstanding message and core,
 // `stride` apart, the bytes between two slots being nobody's.
@@ -52,6 +49,11 @@ void fill_area(uint8_t *data, const Layout &layout, uint32_t cores, uint32_t sen
 // "" or what is wrong.
 std::string check_area(const uint8_t *data, const Layout &layout, uint32_t cores,
 	uint32_t sender, uint64_t round, uint64_t written);
+
+// The signals of an area, one for each slot, after every core's messages carried the
+// numbers from 1 on, `messages` of all cores. "" or what is wrong.
+std::string check_signals(
+	const std::vector<uint64_t> &signals, uint64_t slots, uint64_t messages);
 
 } // namespace nda::perf
 

@@ -7,6 +7,7 @@
 
 #include "lib/tools/perf/layout.h"
 #include "lib/tools/perf/pattern.h"
+#include "lib/tools/perf/phase.h"
 #include "lib/tools/perf/report.h"
 
 namespace nda::perf {
@@ -16,25 +17,6 @@ constexpr uint64_t large_bytes = 64 << 10; // from here on memcpy is what bounds
 constexpr uint64_t memcpy_turns = 4;
 constexpr uint64_t fresh_rounds = 8;       // of messages with data of their own
 constexpr uint64_t fresh_bytes = 64 << 20; // of a PE, bounds the rounds of large messages
-
-// What a PE tells the others after it ran a kernel.
-struct Tally {
-	Outcome outcome = Outcome::ok;
-	uint64_t messages = 0;
-	uint64_t start_ns = UINT64_MAX; // of the first of its cores, after the common base
-	uint64_t end_ns = 0;            // of the last one
-	uint64_t written = 0;           // slots that every core has used
-};
-
-// What all PEs did in one kernel, or in several.
-struct Totals {
-	uint64_t messages = 0;
-	uint64_t elapsed_ns = 0;
-	double messages_per_s() const
-	{
-		return elapsed_ns ? double(messages) * 1e9 / double(elapsed_ns) : 0;
-	}
-};
 
 class Measurement {
 public:
@@ -51,8 +33,6 @@ private:
 	Outcome latency(Histogram *latencies);
 	Outcome rates(Totals *messages, Totals *copies);
 	Outcome fresh_data();
-	Tally launch(
-		nda_kernel_fn kernel, const std::shared_ptr<Work> &work, uint64_t base);
 	Outcome phase(
 		nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals);
 	Outcome warm_up(nda_kernel_fn kernel);
@@ -114,6 +94,7 @@ std::shared_ptr<Work> Measurement::new_work() const
 	work->slots = layout_.slots;
 	work->window = o_.window;
 	work->batch = o_.batch;
+	work->queues = o_.queues;
 	work->messages = o_.iterations;
 	work->time_us = o_.time_limit_us;
 	work->results.resize(o_.cores);
@@ -127,58 +108,20 @@ std::shared_ptr<Work> Measurement::memcpy_work() const
 	return work;
 }
 
-// Runs a kernel on the cores of this PE; its times count from base.
-Tally Measurement::launch(
-	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, uint64_t base)
-{
-	Tally own;
-	own.outcome = session_.run({kernel, work, work->results, work->time_us,
-		op_name(o_.op), layout_.size, o_.op == Op::put ? target_ : source_});
-	if (session_.broken())
-		return own;
-	own.written = layout_.slots;
-	for (const CoreResult &result : work->results) {
-		own.messages += result.messages;
-		own.start_ns = std::min(own.start_ns, result.start_ns - base);
-		own.end_ns = std::max(own.end_ns, result.end_ns - base);
-		own.written = std::min(own.written, result.messages);
-	}
-	return own;
-}
-
-// Runs a kernel on all PEs that post, all cores beginning at the same time, and adds up
-// what came of it.
 Outcome Measurement::phase(
 	nda_kernel_fn kernel, const std::shared_ptr<Work> &work, Totals *totals)
 {
-	uint64_t base;
-	Outcome outcome = session_.common_start(&base, &work->start_ns);
+	std::vector<Tally> tallies;
+	Outcome outcome = run_phase(session_,
+		{kernel, work, work->results, work->time_us, op_name(o_.op), layout_.size,
+			o_.op == Op::put ? target_ : source_},
+		*work, posts(), &tallies);
 	if (outcome != Outcome::ok)
 		return outcome;
-
-	Tally own;
-	if (posts())
-		own = launch(kernel, work, base);
-	if (session_.broken())
-		return own.outcome;
-	std::vector<Tally> tallies(n_);
-	outcome = session_.allgather(&own, tallies.data(), sizeof(own));
-	if (outcome != Outcome::ok || own.outcome != Outcome::ok)
-		return outcome != Outcome::ok ? outcome : own.outcome;
-
-	uint64_t start_ns = UINT64_MAX;
-	uint64_t end_ns = 0;
-	for (uint32_t pe = 0; pe < n_; pe++) {
-		const Tally &tally = tallies[pe];
-		if (tally.outcome != Outcome::ok)
-			return Outcome::stopped;
-		totals->messages += tally.messages;
-		start_ns = std::min(start_ns, tally.start_ns);
-		end_ns = std::max(end_ns, tally.end_ns);
-		if (kernel != memcpy_kernel)
-			written_[pe] = std::max(written_[pe], tally.written);
-	}
-	totals->elapsed_ns += end_ns - start_ns;
+	totals->add(tallies);
+	for (uint32_t pe = 0; pe < n_ && kernel != memcpy_kernel; pe++)
+		written_[pe] =
+			std::max(written_[pe], std::min(tallies[pe].least, layout_.slots));
 	return Outcome::ok;
 }
 
@@ -213,18 +156,10 @@ Outcome Measurement::check_memory()
 	const uint64_t written = written_[o_.op == Op::get ? pe_ : sender_];
 	const std::string wrong =
 		check_area(image_.data(), layout_, o_.cores, sender_, round_, written);
-	if (!wrong.empty() && good_)
-		session_.fail("PE " + std::to_string(pe_) + ": " + op_name(o_.op) + " of " +
-				std::to_string(layout_.size) + " bytes from PE " +
-				std::to_string(sender_),
-			wrong);
-	const uint8_t own = wrong.empty();
-	std::vector<uint8_t> all(n_);
-	outcome = session_.allgather(&own, all.data(), sizeof(own));
-	if (outcome == Outcome::ok)
-		good_ = good_ &&
-			std::all_of(all.begin(), all.end(), [](bool g) { return g; });
-	return outcome;
+	return note(session_,
+		std::string(op_name(o_.op)) + " of " + std::to_string(layout_.size) +
+			" bytes from PE " + std::to_string(sender_),
+		wrong, &good_);
 }
 
 Outcome Measurement::latency(Histogram *latencies)
@@ -239,16 +174,8 @@ Outcome Measurement::latency(Histogram *latencies)
 		outcome = phase(session_.kernels().latency, work, &unused);
 	if (outcome == Outcome::ok)
 		outcome = check_memory();
-	if (outcome != Outcome::ok)
-		return outcome;
-	Histogram own;
-	for (const CoreResult &result : work->results)
-		own.merge(result.latency);
-	std::vector<Histogram> all(n_);
-	outcome = session_.allgather(&own, all.data(), sizeof(own));
-	for (const Histogram &one : all)
-		latencies->merge(one);
-	return outcome;
+	return outcome == Outcome::ok ? add_latencies(session_, work->results, latencies)
+				      : outcome;
 }
 
 // Messages and memcpy take turns, so that whatever else the machine does hits both alike.
@@ -325,18 +252,9 @@ Outcome Measurement::size(uint64_t size)
 void Measurement::send_row(
 	const Histogram &latencies, const Totals &messages, const Totals &copies)
 {
-	Row row;
-	row.op = op_name(o_.op);
-	row.nic = o_.nic;
-	row.pes = n_;
-	row.threads = o_.threads;
-	row.cores = o_.cores;
-	row.window = o_.window;
-	row.batch = o_.batch;
-	row.signal_every = o_.signal_every;
-	row.doorbell = session_.doorbell();
+	Row row = new_row(session_);
 	row.one_way = o_.one_way;
-	row.queues = o_.posting_pes() * o_.cores;
+	row.queues = o_.posting_pes() * o_.cores * o_.queues;
 	row.size_bytes = layout_.size;
 	row.messages = messages.messages;
 	row.messages_per_s = messages.messages_per_s();

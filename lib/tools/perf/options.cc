@@ -144,6 +144,10 @@ void add_common(CLI::App &app, Options &o)
 	app.add_option("--inject", o.inject,
 		   "faults for a software NIC to make, e.g. remote-access-error:1000")
 		->type_name("TEXT");
+	app.add_option("--events", o.events,
+		   "a file to which a software NIC appends a line of JSON for each request "
+		   "and completion")
+		->type_name("FILE");
 	add_number(app, "--timeout-ms", o.timeout_ms, 1, 3600000, parse_decimal,
 		"limit of each wait for a message or a PE; 10000 by default");
 	app.add_flag("--json", o.json, "print one JSON document");
@@ -178,34 +182,51 @@ void parse_sizes(Options &o, const std::string &text)
 	o.sizes = sizes;
 }
 
-void add_messages(CLI::App &app, Options &o)
+void add_sizes(CLI::App &app, Options &o)
 {
 	app.add_option_function<std::string>(
 		   "--sizes", [&o](const std::string &text) { parse_sizes(o, text); },
 		   "message sizes, e.g. 8,4096,1M; 8 to 1M by default")
 		->type_name("BYTES,...");
+}
+
+void add_messages(CLI::App &app, Options &o)
+{
+	add_sizes(app, o);
 	app.add_flag("--one-way", o.one_way,
 		"only PE 0 posts, and PE 1 is its target; for 2 PEs");
+	add_number(app, "--queues", o.queues, 1, 32, parse_decimal,
+		"queues of each core to a PE, which take turns; 1 by default");
 }
 
 void parse_atomics(Options &o, const std::string &text)
 {
-	if (text == "fetch-add")
-		o.atomics = {Atomic::fetch_add};
-	else if (text == "compare-swap")
-		o.atomics = {Atomic::compare_swap};
-	else if (text == "all")
-		o.atomics = {Atomic::fetch_add, Atomic::compare_swap};
-	else
-		reject("--op", text, "must be fetch-add, compare-swap or all");
+	const std::vector<Atomic> all = Options().atomics;
+	if (o.all_atomics = text == "all"; o.all_atomics) {
+		o.atomics = all;
+		return;
+	}
+	o.atomics.clear();
+	for (const std::string &part : split(text, ',')) {
+		const auto it = std::find_if(all.begin(), all.end(),
+			[&](Atomic a) { return part == atomic_name(a); });
+		if (it == all.end())
+			reject("--op", part,
+				"must be fetch-add, compare-swap, add, swap, set, "
+				"fetch-and, fetch-or, fetch-xor or all");
+		o.atomics.push_back(*it);
+	}
 }
 
 void add_atomics(CLI::App &app, Options &o)
 {
 	app.add_option_function<std::string>(
 		   "--op", [&o](const std::string &text) { parse_atomics(o, text); },
-		   "fetch-add, compare-swap, or all, the default")
-		->type_name("NAME");
+		   "fetch-add, compare-swap, add, swap, set, fetch-and, fetch-or, "
+		   "fetch-xor; all that the NIC has by default (all)")
+		->type_name("NAME,...");
+	add_number(app, "--bytes", o.atomic_bytes, 4, 8, parse_decimal,
+		"bytes of a counter, 4 or 8; 8 by default");
 }
 
 void add_measuring(CLI::App &app, Options &o)
@@ -273,9 +294,16 @@ void check_together(const Options &o)
 		reject("--depth", std::to_string(o.depth), "must be a power of two");
 	if (o.one_way && o.pes != 2)
 		reject("--pes", std::to_string(o.pes), "must be 2 with --one-way");
-	if (o.op == Op::atomic && o.batch != 1)
+	if ((o.op == Op::atomic || o.op == Op::signal || o.op == Op::barrier) &&
+		o.batch != 1)
 		reject("--batch", std::to_string(o.batch),
-			"must be 1: each atomic has a doorbell of its own");
+			"must be 1: each " + std::string(op_name(o.op)) +
+				" has a doorbell of its own");
+	if (o.op == Op::barrier && o.cores != 1)
+		reject("--cores", std::to_string(o.cores),
+			"must be 1: one core of each PE takes part in a barrier");
+	if (o.atomic_bytes != 4 && o.atomic_bytes != 8)
+		reject("--bytes", std::to_string(o.atomic_bytes), "must be 4 or 8");
 	if (o.signal_every > o.depth / 2)
 		reject("--signal-every", std::to_string(o.signal_every),
 			"must be at most half of --depth, " + std::to_string(o.depth / 2));
@@ -311,7 +339,8 @@ uint64_t Options::fingerprint() const
 	for (uint64_t v : {uint64_t(op), uint64_t(pes), uint64_t(cores), uint64_t(window),
 		     uint64_t(batch), uint64_t(signal_every), uint64_t(depth), heap_bytes,
 		     iterations, time_limit_us, uint64_t(warmup), uint64_t(verify),
-		     chunk_bytes, uint64_t(timeout_ms), uint64_t(one_way)})
+		     chunk_bytes, uint64_t(timeout_ms), uint64_t(one_way), uint64_t(queues),
+		     uint64_t(all_atomics), uint64_t(atomic_bytes)})
 		add(v);
 	for (uint64_t size : sizes)
 		add(size);
@@ -334,13 +363,40 @@ const char *op_name(Op op)
 		return "copy";
 	case Op::atomic:
 		return "atomic";
+	case Op::signal:
+		return "signal";
+	case Op::barrier:
+		return "barrier";
 	}
 	return "";
 }
 
 const char *atomic_name(Atomic atomic)
 {
-	return atomic == Atomic::fetch_add ? "fetch-add" : "compare-swap";
+	switch (atomic) {
+	case Atomic::fetch_add:
+		return "fetch-add";
+	case Atomic::compare_swap:
+		return "compare-swap";
+	case Atomic::add:
+		return "add";
+	case Atomic::swap:
+		return "swap";
+	case Atomic::set:
+		return "set";
+	case Atomic::fetch_and:
+		return "fetch-and";
+	case Atomic::fetch_or:
+		return "fetch-or";
+	case Atomic::fetch_xor:
+		return "fetch-xor";
+	}
+	return "";
+}
+
+const char *barrier_name(Barrier barrier)
+{
+	return barrier == Barrier::barrier_all ? "barrier-all" : "sync-all";
 }
 
 bool parse_size(const std::string &text, uint64_t *bytes)
@@ -401,18 +457,22 @@ Parsed parse_options(int argc, const char *const *argv)
 	CLI::App *put = app.add_subcommand("put", "each PE writes to the next PE's memory");
 	CLI::App *get =
 		app.add_subcommand("get", "each PE reads from the next PE's memory");
-	CLI::App *copy = app.add_subcommand(
-		"copy", "files from PE 0's memory to every PE's, proved by SHA-256");
+	CLI::App *signal = app.add_subcommand("signal",
+		"pairs of PEs write to each other in turn, each message with a signal");
 	CLI::App *atomic = app.add_subcommand(
 		"atomic", "each PE counts in the memories of all others");
-	for (CLI::App *command : {put, get}) {
+	CLI::App *barrier = app.add_subcommand(
+		"barrier", "all PEs wait for each other, again and again");
+	CLI::App *copy = app.add_subcommand(
+		"copy", "files from PE 0's memory to every PE's, proved by SHA-256");
+	for (CLI::App *command : {put, get, signal, atomic, barrier}) {
 		add_common(*command, o);
-		add_messages(*command, o);
 		add_measuring(*command, o);
 	}
-	add_common(*atomic, o);
+	add_messages(*put, o);
+	add_messages(*get, o);
+	add_sizes(*signal, o);
 	add_atomics(*atomic, o);
-	add_measuring(*atomic, o);
 	add_common(*copy, o);
 	add_number(*copy, "--chunk", o.chunk_bytes, 1, max_bytes, parse_size,
 		"bytes of a message; 256K by default");
@@ -426,9 +486,15 @@ Parsed parse_options(int argc, const char *const *argv)
 		app.parse(int(end - argv), argv);
 		if (app.get_subcommands().empty())
 			throw CLI::ParseError(
-				"a command is required: put, get, copy or atomic",
+				"a command is required: put, get, signal, atomic, barrier "
+				"or copy",
 				exit_usage);
-		o.op = *put ? Op::put : *get ? Op::get : *atomic ? Op::atomic : Op::copy;
+		o.op = *put        ? Op::put
+			: *get     ? Op::get
+			: *signal  ? Op::signal
+			: *atomic  ? Op::atomic
+			: *barrier ? Op::barrier
+				   : Op::copy;
 		if (end != argv + argc)
 			o.files.insert(o.files.end(), end + 1, argv + argc);
 		check_files(o);

@@ -14,12 +14,25 @@ enum class Op {
 	put,
 	get,
 	copy,
-	atomic
+	atomic,
+	signal,
+	barrier
 };
 
 enum class Atomic {
 	fetch_add,
-	compare_swap
+	compare_swap,
+	add,
+	swap,
+	set,
+	fetch_and,
+	fetch_or,
+	fetch_xor
+};
+
+enum class Barrier {
+	barrier_all,
+	sync_all
 };
 
 // How cores ring.
@@ -52,6 +65,7 @@ struct Options {
 	bool no_assist = false;
 	Doorbell doorbell = Doorbell::automatic;
 	std::string inject;
+	std::string events; // a file; "": none
 	uint32_t timeout_ms = 10000;
 	bool json = false;
 	bool quiet = false;
@@ -66,16 +80,21 @@ struct Options {
 	uint16_t port = 18720;
 	std::string secret_file;
 
-	// put, get and atomic
+	// put, get, signal, atomic and barrier
 	std::vector<uint64_t> sizes = {8, 64, 512, 4096, 32768, 262144, 1048576};
 	uint64_t iterations = 0;    // of a core in a measurement; 0: only the time ends it
 	uint64_t time_limit_us = 0; // of a measurement; never 0 once parsed
 	int64_t warmup = -1;        // -1: every message slot twice
 	bool verify = false;
 	bool one_way = false; // only PE 0 posts
+	uint32_t queues = 1;  // of each core to each PE
 
 	// atomic
-	std::vector<Atomic> atomics = {Atomic::fetch_add, Atomic::compare_swap};
+	std::vector<Atomic> atomics = {Atomic::fetch_add, Atomic::compare_swap, Atomic::add,
+		Atomic::swap, Atomic::set, Atomic::fetch_and, Atomic::fetch_or,
+		Atomic::fetch_xor};
+	bool all_atomics = true; // those of them that the NIC has
+	uint32_t atomic_bytes = 8;
 
 	// copy
 	uint64_t chunk_bytes = 262144;
@@ -108,6 +127,7 @@ Parsed parse_options(int argc, const char *const *argv);
 
 const char *op_name(Op op);
 const char *atomic_name(Atomic atomic);
+const char *barrier_name(Barrier barrier);
 
 // "8", "64K", "1M", "2G": powers of 1024. False: not a size, or beyond 64 bits.
 bool parse_size(const std::string &text, uint64_t *bytes);

@@ -101,6 +101,19 @@ void print_atomic(FILE *out, const Row &row, bool head)
 		time_text(row.latency_p99_ns).c_str(), yes_no(row.verified));
 }
 
+void print_barrier(FILE *out, const Row &row, bool head)
+{
+	if (head) {
+		fprintf(out, "%s\n", head_text(row).c_str());
+		fprintf(out, "%12s  %12s  %9s  %9s  %8s\n", "operation", "barriers", "p50",
+			"p99", "verified");
+	}
+	fprintf(out, "%12s  %12s  %9s  %9s  %8s\n", row.barrier.c_str(),
+		rate_text(row.messages_per_s, "/s").c_str(),
+		time_text(row.latency_p50_ns).c_str(),
+		time_text(row.latency_p99_ns).c_str(), yes_no(row.verified));
+}
+
 void print_copied(FILE *out, const Row &row, bool head)
 {
 	if (head)
@@ -221,10 +234,11 @@ void Report::row_locked(const Row &row)
 		return;
 	clear_progress();
 	std::string table = row.op + row.nic;
-	(row.op == "copy" ? print_copied
-			: row.op == "atomic"
-			? print_atomic
-			: print_measured)(out_, row, table != table_of_);
+	const auto print = row.op == "copy" ? print_copied
+		: row.op == "atomic"        ? print_atomic
+		: row.op == "barrier"       ? print_barrier
+					    : print_measured;
+	print(out_, row, table != table_of_);
 	table_of_ = table;
 	flush();
 }

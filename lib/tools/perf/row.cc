@@ -74,6 +74,7 @@ bool from_json(const json &j, Row &row)
 		read(j, "cores", row.cores) && read(j, "window", row.window) &&
 		read(j, "batch", row.batch) && read(j, "signal_every", row.signal_every) &&
 		read(j, "one_way", row.one_way) && read(j, "doorbell", row.doorbell) &&
+		read(j, "queues_per_core", row.queues_per_core) &&
 		read(j, "queues", row.queues) && read(j, "size_bytes", row.size_bytes) &&
 		read(j, "messages", row.messages) &&
 		read(j, "messages_per_s", row.messages_per_s) &&
@@ -86,6 +87,8 @@ bool from_json(const json &j, Row &row)
 	row.threads = mode == "thread";
 	if (ok && row.op == "atomic")
 		ok = read(j, "atomic", row.atomic) && read(j, "changes", row.changes);
+	if (ok && row.op == "barrier")
+		ok = read(j, "barrier", row.barrier);
 	if (ok && row.op == "copy")
 		ok = read(j, "file", row.file) && !row.sha256.empty();
 	return ok;
@@ -122,6 +125,7 @@ json to_json(const Row &row)
 		{"signal_every", row.signal_every},
 		{"one_way", row.one_way},
 		{"doorbell", row.doorbell},
+		{"queues_per_core", row.queues_per_core},
 		{"queues", row.queues},
 		{"size_bytes", row.size_bytes},
 		{"messages", row.messages},
@@ -137,6 +141,8 @@ json to_json(const Row &row)
 		j["atomic"] = row.atomic;
 		j["changes"] = or_null(row.changes);
 	}
+	if (row.op == "barrier")
+		j["barrier"] = row.barrier;
 	if (row.op == "copy") {
 		j["file"] = row.file;
 		j["sha256"] = row.sha256.empty() ? "" : row.sha256[0];

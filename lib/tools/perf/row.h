@@ -22,9 +22,10 @@ struct Row {
 	uint32_t window = 0;
 	uint32_t batch = 0;
 	uint32_t signal_every = 0;
-	bool one_way = false; // put, get: only PE 0 posts
-	std::string doorbell; // "map" or "proxy"
-	uint32_t queues = 0;  // in use, of all PEs
+	bool one_way = false;         // put, get: only PE 0 posts
+	std::string doorbell;         // "map" or "proxy"
+	uint32_t queues_per_core = 1; // to each PE
+	uint32_t queues = 0;          // in use, of all PEs
 	uint64_t size_bytes = 0;
 	uint64_t messages = 0; // of all PEs, in the measurement of the rate
 	double messages_per_s = 0;
@@ -37,6 +38,8 @@ struct Row {
 	// atomic
 	std::string atomic;              // its name
 	std::optional<uint64_t> changes; // compare-swaps that found what they expected
+	// barrier
+	std::string barrier; // its name
 	// copy
 	std::string file;
 	std::vector<std::string>

@@ -77,7 +77,8 @@ Outcome Session::fail_call(int error)
 
 Outcome Session::open_npu(uint64_t heap_bytes)
 {
-	uint64_t queues = uint64_t(options_.cores) * n_pes() * options_.depth * 256;
+	uint64_t queues =
+		uint64_t(options_.cores) * options_.queues * n_pes() * options_.depth * 256;
 	uint64_t need = heap_bytes + queues + npu_spare_bytes;
 	nda_npu_attr attr = {};
 	if (need > default_npu_bytes)
@@ -100,15 +101,17 @@ Outcome Session::open_nic()
 {
 	nda_nic_attr attr = {};
 	attr.inject = options_.inject.empty() ? nullptr : options_.inject.c_str();
+	attr.events = options_.events.empty() ? nullptr : options_.events.c_str();
 	nic_ = nda_nic_open(options_.nic.c_str(), &attr, sizeof(attr));
 	if (nic_)
 		return choose_kernels();
 	const int error = errno;
 	// The text names the NIC, and is the same on every PE.
-	if (error == ENODEV || error == ENOENT || error == ENXIO)
+	if (error == ENODEV || error == ENXIO || (error == ENOENT && !attr.events))
 		return fail_as(cause_of(error), exit_no_device);
+	const bool may_be_usage = attr.inject || attr.events;
 	return fail_as(cause_of(error),
-		error == EINVAL && attr.inject ? exit_usage : exit_failure);
+		error == EINVAL && may_be_usage ? exit_usage : exit_failure);
 }
 
 Outcome Session::choose_kernels()
@@ -118,19 +121,26 @@ Outcome Session::choose_kernels()
 		return fail_call(error);
 	kernels_ = kernels_of(info.format);
 	if (kernels_)
-		return options_.op == Op::atomic ? check_atomics() : Outcome::ok;
+		return options_.op == Op::atomic ? choose_atomics() : Outcome::ok;
 	return fail("nic " + options_.nic,
 		"no kernels for its queue format " + std::to_string(info.format));
 }
 
-Outcome Session::check_atomics()
+Outcome Session::choose_atomics()
 {
-	for (Atomic atomic : options_.atomics)
-		if (!(atomic == Atomic::fetch_add ? kernels_->fetch_add_rate
-						  : kernels_->compare_swap))
+	const uint32_t bytes = options_.atomic_bytes;
+	const std::string of_bytes = " of " + std::to_string(bytes) + " bytes";
+	for (Atomic atomic : options_.atomics) {
+		if (kernels_->way_of(atomic, bytes) != Way::none)
+			atomics_.push_back(atomic);
+		else if (!options_.all_atomics)
 			return fail("nic " + options_.nic,
 				"its queue format has no " +
-					std::string(atomic_name(atomic)));
+					std::string(atomic_name(atomic)) + of_bytes);
+	}
+	if (atomics_.empty())
+		return fail("nic " + options_.nic,
+			"its queue format has no atomics" + of_bytes);
 	return Outcome::ok;
 }
 
@@ -156,6 +166,7 @@ Outcome Session::open_group(uint64_t heap_bytes)
 	nda_group_attr attr = {};
 	attr.heap_bytes = heap_bytes;
 	attr.n_cores = options_.cores;
+	attr.queues_per_core = options_.queues;
 	attr.channel.sq_depth = options_.depth;
 	attr.channel.signal_every = options_.signal_every;
 	attr.channel.path_mtu_bytes = options_.path_mtu_bytes;
@@ -302,48 +313,73 @@ std::string Session::doorbell()
 	return info.doorbell == NDA_DOORBELL_PROXIED ? "proxy" : "map";
 }
 
+// The first that has an error, of those that the core used; else the first of all.
+std::optional<Session::Queue> Session::failed_queue(const CoreResult &result)
+{
+	const uint32_t first = result.core * options_.queues;
+	for (uint32_t peer = 0; peer < n_pes(); peer++) {
+		if (result.peer != any_peer && result.peer != peer)
+			continue;
+		for (uint32_t i = 0; i < options_.queues; i++) {
+			nda_queue_error error;
+			if (nda_group_queue_error(group_, peer, first + i, &error) == 0 &&
+				error.status != NDA_OK)
+				return Queue{peer, first + i};
+		}
+	}
+	if (result.peer == any_peer)
+		return std::nullopt;
+	return Queue{result.peer, first};
+}
+
 // The queue's number and what its NIC said, as far as they can be read.
-std::string Session::queue_text(uint32_t peer, uint32_t core)
+std::string Session::queue_text(const Queue &which)
 {
 	nda_table table;
 	nda_queue queue;
-	uint64_t index = uint64_t(core) * n_pes() + peer;
+	const uint64_t index = uint64_t(which.owner) * n_pes() + which.peer;
 	if (nda_npu_read(npu_, &table, this->table(), sizeof(table)) != 0)
 		return "";
 	uint64_t address = this->table() + table.queues_offset + index * NDA_QUEUE_STRIDE;
 	if (nda_npu_read(npu_, &queue, address, sizeof(queue)) != 0)
 		return "";
-	std::string text = "QP " + std::to_string(queue.qpn);
+	std::string text = " (QP " + std::to_string(queue.qpn);
 	nda_queue_error error;
-	if (nda_group_queue_error(group_, peer, core, &error) == 0 &&
+	if (nda_group_queue_error(group_, which.peer, which.owner, &error) == 0 &&
 		error.status != NDA_OK)
 		text += ", WQE " + std::to_string(error.wqe_index) + ", NIC status " +
 			hex(error.raw_status) + "/" + hex(error.raw_vendor);
 	nda_channel_info info = {};
-	if (nda_group_queue_query(group_, peer, core, &info, sizeof(info)) == 0 &&
+	if (nda_group_queue_query(group_, which.peer, which.owner, &info, sizeof(info)) ==
+			0 &&
 		info.doorbell_error)
 		text += ", ringing its doorbell: " +
 			std::string(strerror(-info.doorbell_error));
-	return text;
+	return text + ")";
 }
 
 Outcome Session::fail_message(const Launch &launch, const CoreResult &result)
 {
+	const std::optional<Queue> queue = failed_queue(result);
 	Failure f;
 	f.exit_status = exit_failure;
 	f.pe = pe();
-	f.peer = result.peer;
 	f.core = result.core;
 	f.op = op_name(options_.op);
 	f.size_bytes = launch.size;
 	f.status = result.status;
 	f.status_text = nda_status_string(result.status);
-	std::string queue = queue_text(result.peer, result.core);
-	f.message = "PE " + std::to_string(pe()) + ", core " + std::to_string(result.core) +
-		", queue to PE " + std::to_string(result.peer) +
-		(queue.empty() ? "" : " (" + queue + ")") + ": " + launch.what + " of " +
-		std::to_string(launch.size) + " bytes at " + hex(launch.address) + ": " +
-		f.status_text;
+	f.message = "PE " + std::to_string(pe()) + ", core " + std::to_string(result.core);
+	if (queue) {
+		f.peer = queue->peer;
+		f.message +=
+			", queue to PE " + std::to_string(queue->peer) + queue_text(*queue);
+	}
+	f.message += ": " + std::string(launch.what);
+	if (launch.size != 0)
+		f.message += " of " + std::to_string(launch.size) + " bytes at " +
+			hex(launch.address);
+	f.message += ": " + f.status_text;
 	exit_status_ = exit_failure;
 	send_(encode(f));
 	return Outcome::failed;

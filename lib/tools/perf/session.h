@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include <nda/group.h>
 
@@ -44,6 +46,8 @@ public:
 	uint32_t n_pes() const { return bootstrap_.n_pes; }
 	uint64_t table() const { return nda_group_table(group_); }
 	const Kernels &kernels() const { return *kernels_; }
+	// atomic: the operations to measure, which the NIC has.
+	const std::vector<Atomic> &atomics() const { return atomics_; }
 	// How cores ring for the queues to the next PE, as a row has it.
 	std::string doorbell();
 
@@ -61,8 +65,9 @@ public:
 	// stop.
 	Outcome agree(Outcome own);
 
-	// Runs a kernel on every core and waits for it. A core's failure is reported as one
-	// of `what`, a message of `size` bytes to or from `address`.
+	// Runs a kernel on as many cores as there are results, and waits for it. A core's
+	// failure is reported as one of `what`, a message of `size` bytes to or from
+	// `address`; of no message if size is 0.
 	struct Launch {
 		nda_kernel_fn kernel;
 		std::shared_ptr<void> work; // the kernel's argument
@@ -85,14 +90,20 @@ private:
 	Outcome open_npu(uint64_t heap_bytes);
 	Outcome open_nic();
 	Outcome choose_kernels();
-	Outcome check_atomics();
+	Outcome choose_atomics();
 	Outcome compare_options();
 	Outcome open_group(uint64_t heap_bytes);
 	Outcome fail_as(const std::string &message, int exit_status);
 	// Of a call of libnda that failed: its text names the object.
 	Outcome fail_call(int error);
 	Outcome fail_message(const Launch &launch, const CoreResult &result);
-	std::string queue_text(uint32_t pe, uint32_t core);
+	struct Queue {
+		uint32_t peer;
+		uint32_t owner; // core * queues of a core + queue
+	};
+	// The queue that a core's failure is about, as far as that can be known.
+	std::optional<Queue> failed_queue(const CoreResult &result);
+	std::string queue_text(const Queue &queue);
 
 	const Options &options_;
 	const nda_bootstrap &bootstrap_;
@@ -100,7 +111,8 @@ private:
 	nda_npu *npu_ = nullptr;
 	nda_nic *nic_ = nullptr;
 	nda_group *group_ = nullptr;
-	const Kernels *kernels_ = nullptr; // of the NIC's queue format
+	std::optional<Kernels> kernels_; // of the NIC's queue format
+	std::vector<Atomic> atomics_;
 	int exit_status_ = exit_ok;
 	bool broken_ = false; // a PE is gone, or a kernel doesn't end
 };
