@@ -66,8 +66,8 @@ struct nda_nic_info {
 /**
  * nda_nic_open - opens a NIC and its extension driver
  * @name: "soft:hns1825", "soft:in_die", "soft:xscale", "soft:udma": one more software NIC,
- *   a model of that one, with each call. Else an RDMA device by the name that the kernel has for it
- *   now ("rxe0", "mlx5_0"), with a port where it is not 1 ("mlx5_0:2")
+ *   a model of that one, with each call. Else an RDMA device by the name that the kernel
+ * has for it now ("rxe0", "mlx5_0"), with a port where it is not 1 ("mlx5_0:2")
  * @attr: may be NULL
  * @attr_size: sizeof(*attr)
  *
