@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# freestanding.sh OBJECT COMPILER...: compiles the device side as a device compiler would and
-# looks at the object: it includes nothing but stdint.h and stddef.h, has no static data, no
+# freestanding.sh OBJECT SOURCE COMPILER...: compiles the device side as a device compiler would
+# and looks at the object: it includes nothing but stdint.h and stddef.h, has no static data, no
 # table that the compiler made, and calls nothing that a device lacks.
 
 object=$1
-shift
-source=tests/unit/aiv_freestanding.cc
+source=$2
+shift 2
 flags="-std=c++17 -ffreestanding -fno-exceptions -fno-rtti -fno-threadsafe-statics -nostdinc++
 	-fno-asynchronous-unwind-tables -mgeneral-regs-only -Iinclude -Wall -Wextra -Wshadow -Werror"
 failed=0

@@ -119,6 +119,9 @@ std::vector<std::string> RoceRun::run()
 	recorder_.before_look = [this](uint64_t addr) { before_look(addr); };
 
 	enum nda_status status = open(table_.addr(), number32(in_.at("qp_idx")));
+#ifdef NDA_GOLDEN_ASCEND
+	test::ascend.last_word = format_.valid_offset;
+#endif
 	if (status != NDA_OK)
 		differs("the table does not open: status %d", status);
 	else

@@ -19,9 +19,21 @@
 
 #include <nda/aiv/device.h>
 #include <nda/table.h>
+#ifdef NDA_GOLDEN_ASCEND
+#include <tests/mock/ascend_intrinsics.h>
+#else
 #include <tests/mock/recording_core.h>
+#endif
 
 namespace nda::golden {
+
+/* Who runs the cases: NDA_GOLDEN_ASCEND is 0 for an AscendCore that stores its WQEs and
+ * cleans them, 1 for one that stages and copies them. */
+#ifdef NDA_GOLDEN_ASCEND
+typedef test::AscendTestCore<NDA_GOLDEN_ASCEND == 1> Core;
+#else
+typedef test::RecordingCore Core;
+#endif
 
 using Json = nlohmann::json;
 using Bytes = std::vector<uint8_t>;
@@ -188,7 +200,7 @@ public:
 protected:
 	enum nda_status open(uint64_t table, uint32_t core_index) override
 	{
-		return device_.open(test::RecordingCore(&recorder_), table, core_index);
+		return device_.open(Core(&recorder_), table, core_index);
 	}
 	enum nda_status put(
 		uint32_t pe, uint64_t dst, uint64_t src, uint64_t bytes) override
@@ -203,12 +215,12 @@ protected:
 	enum nda_status quiet(uint32_t pe) override { return device_.quiet(pe); }
 	enum nda_status poll(uint32_t target) override
 	{
-		return typename Engine::template queue<test::RecordingCore>(
+		return typename Engine::template queue<Core>(
 			device_.core(), queue_address(), aiv::wait_limits{100, 0})
 			.poll_cq(target);
 	}
 
-	aiv::Device<test::RecordingCore, Engine> device_;
+	aiv::Device<Core, Engine> device_;
 };
 
 } // namespace nda::golden

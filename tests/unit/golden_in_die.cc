@@ -245,7 +245,7 @@ private:
 	}
 
 	/* Posts it the usual way where that may do it, else completely. */
-	bool post_operation(const test::RecordingCore &core, const aiv::operation &op)
+	bool post_operation(const Core &core, const aiv::operation &op)
 	{
 		uint64_t q = reinterpret_cast<uint64_t>(&queue_);
 		bool usual = !variant_.slow && !op.fence && !op.inline_data;
@@ -258,8 +258,7 @@ private:
 			engine::Engine::post_to_region<aiv::verb::read>(core, q,
 				op.remote_va, op.rkey, op.local_va, op.lkey, op.length))
 			return true;
-		return engine::Queue<test::RecordingCore>(core, q, {100, 0})
-			       .post(op, false) == NDA_OK;
+		return engine::Queue<Core>(core, q, {100, 0}).post(op, false) == NDA_OK;
 	}
 
 	void post()
@@ -268,7 +267,7 @@ private:
 		bool has_record = flag("sq_record_db");
 		Memory ring(size_t{depth_} * format::wqe_bytes, variant_.fill);
 		Memory local(format::max_inline);
-		test::RecordingCore core(&recorder_);
+		Core core(&recorder_);
 
 		recorder_.add_memory(ring.addr(), uint64_t{depth_} * format::wqe_bytes);
 		recorder_.add_memory(local.addr(), format::max_inline);
@@ -315,7 +314,7 @@ private:
 		bool by_register = in_.at("cq_db").get<std::string>() == "register";
 		Memory cq(size_t{depth_} * stride);
 		uint64_t q = reinterpret_cast<uint64_t>(&queue_);
-		test::RecordingCore core(&recorder_);
+		Core core(&recorder_);
 
 		for (uint32_t i = 0; i < depth_; i++) {
 			uint32_t index = ci + i;
@@ -339,9 +338,8 @@ private:
 		/* One more is outstanding, which is not to be taken for done. */
 		queue_.state = engine::derive_state(queue_, ci + completions + 1, ci, ci);
 
-		enum nda_status status =
-			engine::Queue<test::RecordingCore>(core, q, {100, 0})
-				.poll_cq(ci + completions + 1);
+		enum nda_status status = engine::Queue<Core>(core, q, {100, 0})
+						 .poll_cq(ci + completions + 1);
 		if (status != NDA_TIMEOUT)
 			differs("status %d after the last completion", status);
 		compare_poll(ci, by_register);

@@ -14,7 +14,6 @@ namespace nda::golden {
 namespace {
 
 namespace format = hw::udma;
-using test::RecordingCore;
 using test::Store;
 
 /* 16 bytes as they lie in memory, from a number of up to 128 bits as text. */
@@ -88,7 +87,7 @@ private:
 	nda_queue *queue_ = nullptr;
 	std::map<uint32_t, Pending> pending_; /* by slot */
 	test::Recorder recorder_;
-	aiv::Device<RecordingCore, aiv::udma::Engine> device_;
+	aiv::Device<Core, aiv::udma::Engine> device_;
 	bool posted_ = true;
 	enum nda_status poll_status_ = NDA_OK;
 };
@@ -221,7 +220,7 @@ void UdmaRun::before_look(uint64_t addr)
 
 enum nda_status UdmaRun::open()
 {
-	RecordingCore core(&recorder_);
+	Core core(&recorder_);
 	int64_t relay = in_.value("relay_pe", int64_t{-1});
 
 	if (!relays_)
@@ -320,9 +319,9 @@ void UdmaRun::drive()
 		if (post(entry) != NDA_OK)
 			posted_ = false;
 	if (in_.contains("poll_target"))
-		poll_status_ = aiv::udma::Queue<RecordingCore>(
-			device_.core(), queue_address(), {100, 0})
-				       .poll_cq(number32(in_.at("poll_target")));
+		poll_status_ =
+			aiv::udma::Queue<Core>(device_.core(), queue_address(), {100, 0})
+				.poll_cq(number32(in_.at("poll_target")));
 	if (in_.value("quiet", false))
 		poll_status_ = device_.quiet(pe_);
 }

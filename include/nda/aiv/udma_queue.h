@@ -438,9 +438,9 @@ private:
 		for (uint32_t i = 1; i < first; i++)
 			wqe_store(core_, slot, i * 8, w[i]);
 		wqe_store_last(core_, slot, 0, w[0]);
-		wqe_publish(core_, slot, 0, first * 8);
 		if (first != n)
 			wqe_publish(core_, rest, first * 8, (n - first) * 8);
+		wqe_publish(core_, slot, 0, first * 8);
 	}
 
 	/* ---- Completions ---- */
