@@ -10,6 +10,8 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/in_die_queue.h>
 #include <nda/aiv/soft_core.h>
+#include <nda/aiv/udma_queue.h>
+#include <nda/aiv/xscale_queue.h>
 #include <tests/sim/sim.h>
 
 namespace nda::test {
@@ -20,10 +22,17 @@ template <>
 struct nic_of<aiv::hns1825::Engine> {
 	static constexpr const char *name = "soft:hns1825";
 };
-
 template <>
 struct nic_of<aiv::in_die::Engine> {
 	static constexpr const char *name = "soft:in_die";
+};
+template <>
+struct nic_of<aiv::xscale::Engine> {
+	static constexpr const char *name = "soft:xscale";
+};
+template <>
+struct nic_of<aiv::udma::Engine> {
+	static constexpr const char *name = "soft:udma";
 };
 
 /* An engine, on the simulator (SimCore) or on threads (SoftCore). */
@@ -33,10 +42,17 @@ struct Setting {
 	using Core = C;
 };
 
-using Engines = testing::Types<aiv::hns1825::Engine, aiv::in_die::Engine>;
-using EnginesAndCores = testing::Types<Setting<aiv::hns1825::Engine, SimCore>,
-	Setting<aiv::hns1825::Engine, aiv::SoftCore>, Setting<aiv::in_die::Engine, SimCore>,
-	Setting<aiv::in_die::Engine, aiv::SoftCore>>;
+template <class... All>
+struct on_both_cores {
+	using type =
+		testing::Types<Setting<All, SimCore>..., Setting<All, aiv::SoftCore>...>;
+};
+template <class... All>
+on_both_cores<All...> both(testing::Types<All...>);
+
+using Engines = testing::Types<aiv::hns1825::Engine, aiv::in_die::Engine,
+	aiv::xscale::Engine, aiv::udma::Engine>;
+using EnginesAndCores = decltype(both(Engines()))::type;
 
 template <class... All>
 struct index_in {

@@ -295,7 +295,7 @@ private:
 
 	void add_pieces()
 	{
-		bool reads = one_in(2);
+		bool reads = one_in(2) && can_.scatters;
 		Op op = fresh(reads ? act::get_pieces : act::put_pieces);
 		uint32_t one = 1 + below(60), other = 1 + below(60);
 		Part first = {reads, 0, 0, one}, second = {reads, 0, 0, other};
@@ -491,7 +491,7 @@ WorldOptions world_of_block(uint64_t block, const char *nic, bool manual, Shape 
 	shape->fails = below(4) == 0;
 	o.inject = shape->fails ? errors[below(5)] : others[below(7)];
 	if (!manual)
-		o.timeout_us = 60000000; /* is never waited for */
+		o.timeout_us = 20000000; /* is never waited for */
 	shape->n_pes = o.n_pes;
 	shape->n_cores = o.n_cores;
 	shape->n_queues = o.queues_per_core;

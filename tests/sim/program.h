@@ -30,6 +30,7 @@ namespace nda::test {
 struct Abilities {
 	bool has_inline = false;
 	bool has_pieces = false;
+	bool scatters = false;    /* pieces of a get, too */
 	bool keeps_writes = true; /* in their order, without a fence */
 	/* Of 4 and 8 bytes; started, or only where they are waited for. */
 	bool starts[2][16] = {};
@@ -48,6 +49,7 @@ Abilities abilities_of()
 
 	a.has_inline = Engine::has_inline;
 	a.has_pieces = Engine::has_pieces;
+	a.scatters = Engine::has_pieces && Engine::table_format != NDA_FORMAT_XSCALE;
 	a.keeps_writes = Engine::table_format != NDA_FORMAT_UDMA;
 	for (unsigned v = 0; v < 16; v++)
 		for (uint32_t size : {4u, 8u}) {

@@ -11,6 +11,10 @@
 #include <infiniband/verbs.h>
 
 #include <lib/nda/soft.h>
+#include <nda/aiv/hns1825_state.h>
+#include <nda/aiv/in_die_state.h>
+#include <nda/aiv/udma_state.h>
+#include <nda/aiv/xscale_state.h>
 #include <nda/hw/hns1825.h>
 #include <nda/hw/in_die.h>
 #include <nda/hw/udma.h>
@@ -66,17 +70,27 @@ void set_consumer_record(uint32_t format, const nda_queue &q, uint32_t ci)
 		*record = hw::udma::cq_record(ci, q.udma.ci_mask);
 }
 
-/* A queue of which nothing but indices is known: the next post has to work the rest of the
- * line out. */
+nda_queue_state state_at(uint32_t format, const nda_queue &q, uint32_t sq, uint32_t cq)
+{
+	switch (format) {
+	case NDA_FORMAT_HNS1825:
+		return aiv::hns1825::derive_state(q, sq, sq, cq);
+	case NDA_FORMAT_IN_DIE:
+		return aiv::in_die::derive_state(q, sq, sq, cq);
+	case NDA_FORMAT_XSCALE:
+		return aiv::xscale::derive_state(q, sq, sq, cq);
+	case NDA_FORMAT_UDMA:
+		return aiv::udma::derive_state(q, sq, sq, cq);
+	default:
+		give_up("restart", "a queue format that it does not know");
+	}
+}
+
 void restart_queue(uint32_t format, nda_queue *q, uint32_t sq_index, uint32_t cq_index)
 {
 	if (q->valid == 0)
 		return;
-	q->state.head = q->state.tail = q->state.signalled = q->state.limit = sq_index;
-	q->state.rung = static_cast<uint16_t>(sq_index);
-	q->state.cq_ci = cq_index;
-	if (format == NDA_FORMAT_UDMA)
-		q->state.udma = {cq_index - sq_index, sq_index};
+	q->state = state_at(format, *q, sq_index, cq_index);
 	set_consumer_record(format, *q, cq_index);
 	if (q->scratch_local != 0)
 		memset(reinterpret_cast<void *>(q->scratch_local), 0, NDA_SCRATCH_BYTES);
@@ -120,22 +134,25 @@ public:
 
 	void restart(uint32_t sq_index, uint32_t cq_index)
 	{
+		for (const Connected &c : jetties_)
+			if (real_->jetty_reset(c.jetty) != 0)
+				give_up("reset a jetty", real_->error_detail());
+		for (const Connected &c : jetties_) {
+			uint32_t tp_id = 0;
+
+			if (real_->jetty_seek(c.jetty, sq_index, cq_index) != 0 ||
+				real_->jetty_connect(c.jetty, &c.peer, &tp_id) != 0)
+				give_up("connect a jetty again", real_->error_detail());
+			if (tp_id != c.tp_id)
+				give_up("connect a jetty again", "by another transport");
+		}
 		for (const Lives &q : queues_) {
 			ibv_qp_attr reset = {};
 
 			reset.qp_state = IBV_QPS_RESET;
 			step(q.qp, reset, IBV_QP_STATE);
 		}
-		for (const Jetty &j : jetties_)
-			must(real_->jetty_reset(j.jetty) == 0, "reset a jetty");
 		/* Nobody connects to one that is still in its former life. */
-		for (const Jetty &j : jetties_) {
-			uint32_t tp_id;
-
-			must(real_->jetty_seek(j.jetty, sq_index, cq_index) == 0, "seek");
-			must(real_->jetty_connect(j.jetty, &j.peer, &tp_id) == 0,
-				"connect a jetty");
-		}
 		for (const Lives &q : queues_)
 			for (const Step &s : q.steps) {
 				step(q.qp, s.attr, s.mask);
@@ -157,9 +174,11 @@ private:
 		ibv_qp *qp;
 		std::vector<Step> steps;
 	};
-	struct Jetty {
+
+	struct Connected {
 		nda_soft_jetty *jetty;
 		nda_soft_jetty_peer peer;
+		uint32_t tp_id;
 	};
 
 	nda_soft_npu *open(nda_soft_npu_attr attr)
@@ -193,11 +212,12 @@ private:
 
 	int connect(nda_soft_jetty *jetty, const nda_soft_jetty_peer *peer, uint32_t *tp_id)
 	{
-		{
-			std::lock_guard<std::mutex> lock(mutex_);
-			jetties_.push_back({jetty, *peer});
-		}
-		return real_->jetty_connect(jetty, peer, tp_id);
+		int rc = real_->jetty_connect(jetty, peer, tp_id);
+		std::lock_guard<std::mutex> lock(mutex_);
+
+		if (rc == 0)
+			jetties_.push_back({jetty, *peer, *tp_id});
+		return rc;
 	}
 
 	void step(ibv_qp *qp, ibv_qp_attr attr, int mask)
@@ -214,7 +234,7 @@ private:
 	nda_soft_npu *opened_ = nullptr;
 	std::mutex mutex_;
 	std::vector<Lives> queues_;
-	std::vector<Jetty> jetties_;
+	std::vector<Connected> jetties_;
 };
 
 World::World(const WorldOptions &options) : options_(options), pes_(options.n_pes)

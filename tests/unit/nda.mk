@@ -19,6 +19,8 @@ $(eval $(call unit_test,nda_proxy_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 world_objs := $(call objs,tests/sim/sim.cc tests/sim/fiber.cc tests/sim/world.cc)
 $(eval $(call unit_test,sim_world_test,$(world_objs) $(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(eval $(call unit_test,device_suite_test,$(world_objs) $(nda_inside) $(SOFT),$$(nda_soft_libs)))
+# Every engine twice: optimizing it takes many minutes.
+$(B)/obj/tests/unit/device_suite_test.o: override CXXFLAGS += -O0
 # Has a main of its own.
 TESTS += $(B)/tests/random_programs_test
 $(B)/tests/random_programs_test: $(call objs,tests/unit/random_programs_test.cc \

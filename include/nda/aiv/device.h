@@ -1006,13 +1006,6 @@ private:
 	{
 		if (q == 0)
 			return {NDA_INVALID, false};
-		if constexpr (!Engine::reaches_itself) {
-			if (q == queue_address(my_pe_))
-				return {do_locally(core_,
-						heap_operation(
-							what, q, symmetric, local, n)),
-					open};
-		}
 		if (!open && !open_batch(q))
 			return {(NDA_QUEUE_LOAD(core_, q, state.flags) &
 					NDA_QUEUE_IN_VIEW) != 0
@@ -1021,6 +1014,10 @@ private:
 				false};
 
 		operation op = heap_operation(what, q, symmetric, local, n);
+		if constexpr (!Engine::reaches_itself) {
+			if (q == queue_address(my_pe_))
+				return {do_locally(core_, op), true};
+		}
 		op.want_completion = want_completion;
 		return {queue_at(q).post(op, true), true};
 	}
