@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <random>
@@ -120,10 +121,7 @@ public:
 		if (!on_its_way_.empty() && chance(arrival))
 			land(random_() % on_its_way_.size());
 		if (!lines_.empty() && chance(eviction)) {
-			auto victim = lines_.begin();
-			std::advance(
-				victim, static_cast<ptrdiff_t>(random_() % lines_.size()));
-			drop(victim);
+			drop(lines_.find(order_[random_() % order_.size()]));
 		}
 	}
 
@@ -203,6 +201,7 @@ private:
 		for (uint32_t i = 0; i < line_bytes / 8; i++)
 			if ((i == asked) != asked_first)
 				fetch_word(&fetched, start, i);
+		order_.push_back(start);
 		return lines_.emplace(start, fetched).first->second;
 	}
 
@@ -236,6 +235,7 @@ private:
 	void drop(Lines::iterator at)
 	{
 		write_back(at->first, &at->second);
+		order_.erase(std::find(order_.begin(), order_.end(), at->first));
 		lines_.erase(at);
 	}
 
@@ -274,6 +274,9 @@ private:
 
 	std::mt19937_64 random_;
 	Lines lines_;
+	/* Their addresses as they came: a seed's victims are the same wherever memory is.
+	 */
+	std::vector<uint64_t> order_;
 	std::vector<Flight> on_its_way_;
 	bool acting_ = false;
 	uint64_t met_ = 0;

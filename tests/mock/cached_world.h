@@ -112,6 +112,20 @@ public:
 			quiet();
 	}
 
+	/* Signals from both cores, whose words lie side by side until the NIC has read
+	 * them. */
+	void signals()
+	{
+		start_kernel(0);
+		for (uint32_t i = 0; i < 60 && good(); i++) {
+			signal();
+			settled();
+			if (pick(3) == 0)
+				start_kernel(pick(2));
+		}
+		quiet();
+	}
+
 	void meetings()
 	{
 		peer_answers_ = true;
@@ -684,8 +698,8 @@ template <class Nic, class Core>
 CachedOutcome run_programs(const CachedOptions &options)
 {
 	typedef World<Nic, Core> W;
-	void (W::*const programs[])() = {&W::traffic, &W::meetings, &W::failure,
-		&W::abortion, &W::publication, &W::alone};
+	void (W::*const programs[])() = {&W::traffic, &W::signals, &W::meetings,
+		&W::failure, &W::abortion, &W::publication, &W::alone};
 	CachedOutcome outcome;
 
 	for (auto program : programs) {
