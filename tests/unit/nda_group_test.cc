@@ -554,7 +554,7 @@ TEST(GroupRegion, RefusesWhatIsNoDescriptor)
 	desc[4] = 9; // its version
 	EXPECT_EQ(nda_group_region_import(job.pes[0].group, desc, &out), -EPROTONOSUPPORT);
 	ASSERT_EQ(nda_group_region_export(region, desc), 0);
-	desc[255] = 1;
+	desc[NDA_REGION_DESC_BYTES - 1] = 1;
 	EXPECT_EQ(nda_group_region_import(job.pes[0].group, desc, &out), -EPROTO);
 	EXPECT_EQ(nda_group_region_import(job.pes[0].group, nullptr, &out), -EINVAL);
 	EXPECT_EQ(nda_group_region_local(region, 2, &out), -EINVAL);
