@@ -28,7 +28,7 @@ $(B)/tests/random_programs_test: $(call objs,tests/unit/random_programs_test.cc 
 	$(call prog,$@,$(filter %.o %.a,$^),$(nda_soft_libs) -lgtest)
 $(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
 $(B)/tests/nda_failure_test $(B)/tests/nda_inside_test $(B)/tests/nda_proxy_test \
-$(B)/tests/sim_world_test $(B)/tests/device_suite_test \
+$(B)/tests/sim_world_test $(B)/tests/device_suite_test $(B)/tests/nda_queue_format_test \
 $(B)/tests/random_programs_test: | $(LIB_EXTEND)
 
 # Over the real software NPU and NIC, which libnda finds beside itself.

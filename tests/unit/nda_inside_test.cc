@@ -266,7 +266,7 @@ TEST(Soft, OfThisVersionIsFoundAndLoadedOnce)
 	ASSERT_EQ(load_soft(a), 0) << error_detail();
 	ASSERT_EQ(load_soft(b), 0);
 	EXPECT_EQ(a, b);
-	EXPECT_EQ(a->version, 1u);
+	EXPECT_EQ(a->version, NDA_SOFT_API_VERSION);
 }
 
 // ---- Log -----------------------------------------------------------------------------
