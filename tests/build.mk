@@ -29,8 +29,9 @@ endef
 include $(wildcard tests/*/*.mk)
 
 # The libraries under test stay where they were built.
-check-run: lib providers tools tests
-	@tests/run.sh $(B) $(TESTS) $(TEST_SCRIPTS)
+# CHECK: the programs to run, by name; all of them, and the scripts, by default.
+check-run: lib providers tools $(if $(CHECK),$(CHECK:%=$(B)/tests/%),tests)
+	@tests/run.sh $(B) $(if $(CHECK),$(CHECK:%=$(B)/tests/%),$(TESTS) $(TEST_SCRIPTS))
 
 # Each target for FUZZ_SECONDS, from its corpus; what it finds on the way stays in build/.
 fuzz: $(FUZZERS)
