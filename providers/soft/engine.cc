@@ -32,7 +32,10 @@ bool every(uint32_t n, uint64_t count)
 void Request::divide(uint64_t bytes)
 {
 	part_bytes = bytes;
-	parts = static_cast<uint32_t>((work.length + bytes - 1) / bytes);
+	// A division costs as much as a small transfer.
+	parts = work.length <= bytes
+		? work.length != 0
+		: static_cast<uint32_t>((work.length + bytes - 1) / bytes);
 }
 
 void Request::step()
@@ -488,16 +491,20 @@ bool aligned(const Work &w)
 	uint32_t element = is_atomic(w.op) ? w.atomic.size
 		: w.reduce != Reduce::none ? element_size(w.reduce)
 					   : 1;
-	return w.remote % element == 0 && w.length % element == 0;
+	return ((w.remote | w.length) & (element - 1)) == 0; // a power of two
 }
 
 // Moves a part of the payload.
 void copy(const Work &w, uint64_t offset, uint64_t size, uint8_t *const local[],
 	uint8_t *remote)
 {
+	uint32_t count = w.has_inline ? 1 : w.piece_count;
+	if (count == 1 && w.op == Operation::write && w.reduce == Reduce::none) {
+		dma_move(remote + offset, local[0] + offset, size); // most are so
+		return;
+	}
 	uint64_t end = offset + size;
 	uint64_t start = 0; // of the piece
-	uint32_t count = w.has_inline ? 1 : w.piece_count;
 	for (uint32_t i = 0; i < count && start < end; i++) {
 		uint64_t length = w.has_inline ? w.length : w.pieces[i].length;
 		uint64_t from = std::max(start, offset);

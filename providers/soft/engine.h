@@ -125,7 +125,7 @@ struct SendQueue {
 	uint64_t give_up_ns = 0;  // after so long without an answer; 0: never
 	uint32_t rnr_retries = 0; // times that a receive is waited for; forever: no end
 	static constexpr uint32_t forever = 7;
-	uint32_t mtu_bytes = 0;
+	uint32_t mtu_bytes = 4096;
 	bool told_of_peer = false; // that it is gone
 
 	ReceiveQueue *receive = nullptr; // its own or an SRQ

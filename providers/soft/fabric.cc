@@ -546,10 +546,17 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 	rc = send_message(socket.get(), message(MessageType::ready), control_fd_.get());
 	if (rc == 0)
 		rc = send_segments(socket.get());
-	if (rc)
+	if (rc) {
+		// It may have said why it hung up.
+		Message last;
+		Fd none;
+		if (receive_message(socket.get(), last, none) == 0 &&
+			last.type == MessageType::refused)
+			return fail_refused(process, static_cast<int>(last.size));
 		return fail(-ECONNRESET,
 			"fabric: process %016" PRIx64 " does not listen: %s", process,
 			cause(-rc));
+	}
 	auto c = std::make_unique<Connection>();
 	c->socket = std::move(socket);
 	c->state = Connection::State::member;

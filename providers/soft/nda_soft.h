@@ -97,6 +97,14 @@ struct nda_soft_jetty_peer {
 };
 
 /*
+ * Receive queues of QPs, on NICs whose format has them, and SRQs have one layout, in the
+ * memory that the callbacks gave: entries of 16 bytes, little-endian { u32 length, u32 key,
+ * u64 address }, and two records, each a u32 in 64 bytes of its own: dbr_pi_va, free-running
+ * or its low 16 bits, written by who posts, and dbr_ci_va, written by the NIC. There is no
+ * doorbell. A write with immediate consumes an entry, whose buffer it does not use.
+ */
+
+/*
  * The event log. A line is an object; several NICs and processes may share the file. Each
  * has time_ns (CLOCK_MONOTONIC), pid, nic (its device's name), event, qpn, and index (of
  * the request's first ring unit, free-running); and by event:

@@ -85,10 +85,13 @@ void execute(Operation op, const Atomic &a, void *target, void *result)
 		std::reverse(bytes, bytes + sizeof(T));
 	memcpy(&seen, bytes, sizeof(T));
 	// The result is a word that a core polls for.
-	if (reinterpret_cast<uintptr_t>(result) % sizeof(T) || sizeof(T) > 8)
-		memcpy(result, &seen, sizeof(T));
-	else
-		__atomic_store_n(static_cast<T *>(result), seen, __ATOMIC_RELEASE);
+	if constexpr (sizeof(T) <= 8) {
+		if (reinterpret_cast<uintptr_t>(result) % sizeof(T) == 0) {
+			__atomic_store_n(static_cast<T *>(result), seen, __ATOMIC_RELEASE);
+			return;
+		}
+	}
+	memcpy(result, &seen, sizeof(T));
 }
 
 // Integers wrap: T is unsigned.
