@@ -541,6 +541,7 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 
 	Work &w = r.work;
 	uint8_t *local[Work::max_pieces];
+	local[0] = nullptr; // there may be none
 	if (!resolve_pieces(q, w, local))
 		return end(NDA_LOCAL_PROTECTION);
 
