@@ -95,50 +95,6 @@ NDA_DEV void ring_doorbell(const Core &core, uint64_t q, uint32_t head, uint64_t
 	core.template st_dev<uint64_t>(doorbell, value);
 }
 
-/* Where an operation goes and by which keys, asked for in the order of the WQE's words: the
- * peer's heap, all from the queue's line; @symmetric is the address in the own heap. */
-struct heap_target {
-	uint64_t symmetric;
-
-	template <class Core>
-	NDA_DEV uint64_t remote_va(const Core &core, uint64_t q) const
-	{
-		return symmetric + NDA_QUEUE_LOAD(core, q, remote_delta);
-	}
-	template <class Core>
-	NDA_DEV uint64_t key_word0(const Core &core, uint64_t q) const
-	{
-		return NDA_QUEUE_LOAD(core, q, key_words[0]);
-	}
-	template <class Core>
-	NDA_DEV uint64_t key_word1(const Core &core, uint64_t q) const
-	{
-		return NDA_QUEUE_LOAD(core, q, key_words[1]);
-	}
-};
-
-/* ... or a region outside the heap. */
-struct region_target {
-	uint64_t va;
-	uint64_t key_words[2];
-
-	template <class Core>
-	NDA_DEV uint64_t remote_va(const Core &, uint64_t) const
-	{
-		return va;
-	}
-	template <class Core>
-	NDA_DEV uint64_t key_word0(const Core &, uint64_t) const
-	{
-		return key_words[0];
-	}
-	template <class Core>
-	NDA_DEV uint64_t key_word1(const Core &, uint64_t) const
-	{
-		return key_words[1];
-	}
-};
-
 /*
  * Posts one WQE with a doorbell if the window is open and the length is one WQE's; false,
  * and nothing done, if the slow path has to see to it.
@@ -210,13 +166,7 @@ private:
 	using Base::shut;
 	using Base::sticky;
 	using typename Base::reader;
-
-	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not
-	 * done, @word the first word of the one that was not done. */
-	struct stop {
-		uint32_t left;
-		uint64_t word;
-	};
+	using typename Base::stop;
 
 	NDA_DEV geometry load_geometry() const
 	{
@@ -244,15 +194,6 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.doorbell, w.doorbell);
 		NDA_QUEUE_STORE(core_, q_, state.next_task, w.next_task);
 		NDA_QUEUE_STORE(core_, q_, state.next_marker, w.next_marker);
-	}
-
-	/* Of the line only the limit depends on the tail. */
-	NDA_DEV void credited(uint32_t head, uint32_t tail) const
-	{
-		NDA_QUEUE_STORE(core_, q_, state.limit,
-			shut(false) ? head
-				    : window_limit(load_geometry(), head, tail,
-					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
 	}
 
 	NDA_DEV void ring_to(uint32_t head) const
@@ -338,8 +279,16 @@ private:
 			format::invalid_marker(head + 1, r.depth), w);
 	}
 
-	/* Looks at up to @count > 0 CQEs from @cqe on, all of one lap with that owner bit,
-	 * until one is not a success. */
+	NDA_DEV static bool lap_bit(uint32_t ci, uint32_t depth)
+	{
+		return format::owner_bit(ci, depth);
+	}
+
+	NDA_DEV static bool failed(uint64_t word, uint32_t ci, uint32_t depth)
+	{
+		return format::cqe_look(word, ci, depth) == format::cqe_state::error;
+	}
+
 	template <bool owner>
 	NDA_DEV stop scan(uint64_t cqe, uint32_t stride, uint32_t count) const
 	{
@@ -355,46 +304,6 @@ private:
 			cqe += stride;
 		} while (--count != 0);
 		return {count, word};
-	}
-
-	NDA_DEV uint64_t cqe_address(uint32_t ci, uint32_t depth, uint32_t stride) const
-	{
-		return NDA_QUEUE_LOAD(core_, q_, cq_base) +
-			uint64_t{ci & (depth - 1)} * stride;
-	}
-
-	/* Consumes up to @most CQEs that are there, and none after an error. Returns how
-	 * many; r->seen is set by an error. */
-	NDA_DEV uint32_t consume(reader *r, uint32_t most) const
-	{
-		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, cq_depth);
-		uint32_t stride = NDA_QUEUE_LOAD(core_, q_, cqe_stride);
-		uint32_t first = r->ci;
-		bool error = false;
-
-		while (most != 0) {
-			uint32_t count = min_u32(most, depth - (r->ci & (depth - 1)));
-			uint64_t cqe = cqe_address(r->ci, depth, stride);
-			stop end = format::owner_bit(r->ci, depth)
-				? scan<true>(cqe, stride, count)
-				: scan<false>(cqe, stride, count);
-
-			r->ci += count - end.left;
-			most -= count - end.left;
-			if (end.left == 0)
-				continue;
-			/* By the same word: a second look might see another state. */
-			if (format::cqe_look(end.word, r->ci, depth) ==
-				format::cqe_state::error) {
-				error = true;
-				r->ci++;
-			}
-			break;
-		}
-		if (r->ci != first)
-			settle(r, cqe_address(r->ci - 1, depth, stride), r->ci - first,
-				error);
-		return r->ci - first;
 	}
 
 	/* Moves the tail behind the WQE that the CQE at @cqe, the last of @count consumed,

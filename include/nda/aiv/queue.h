@@ -97,6 +97,50 @@ NDA_DEV constexpr uint32_t unsignalled_left(
 	return run >= signal_every - 1 ? 0 : signal_every - 1 - run;
 }
 
+/* Where a usual post goes and by which keys, asked for in the order of the WQE's words: the
+ * peer's heap, all from the queue's line; @symmetric is the address in the own heap. */
+struct heap_target {
+	uint64_t symmetric;
+
+	template <class Core>
+	NDA_DEV uint64_t remote_va(const Core &core, uint64_t q) const
+	{
+		return symmetric + NDA_QUEUE_LOAD(core, q, remote_delta);
+	}
+	template <class Core>
+	NDA_DEV uint64_t key_word0(const Core &core, uint64_t q) const
+	{
+		return NDA_QUEUE_LOAD(core, q, key_words[0]);
+	}
+	template <class Core>
+	NDA_DEV uint64_t key_word1(const Core &core, uint64_t q) const
+	{
+		return NDA_QUEUE_LOAD(core, q, key_words[1]);
+	}
+};
+
+/* ... or a region outside the heap. */
+struct region_target {
+	uint64_t va;
+	uint64_t key_words[2];
+
+	template <class Core>
+	NDA_DEV uint64_t remote_va(const Core &, uint64_t) const
+	{
+		return va;
+	}
+	template <class Core>
+	NDA_DEV uint64_t key_word0(const Core &, uint64_t) const
+	{
+		return key_words[0];
+	}
+	template <class Core>
+	NDA_DEV uint64_t key_word1(const Core &, uint64_t) const
+	{
+		return key_words[1];
+	}
+};
+
 /* Who may use a queue, by its mutable line. */
 template <class Core>
 class QueueBase {
@@ -184,11 +228,20 @@ protected:
  *   void refresh(head, tail, signalled, in_batch)
  *                                    works the line's derived members out anew
  *   void ring_to(head)               line, record and doorbell
- *   uint32_t consume(reader *, most) takes CQEs that are there, none after an error; how
- *                                    many. Settles the tail, latches the error
+ *   bool lap_bit(ci, depth)          the owner bit of a CQE that is there
+ *   stop scan<bit>(cqe, stride, count)
+ *                                    looks at up to @count > 0 CQEs from @cqe on, all of
+ *                                    one lap with that owner bit, until one is no success
+ *   bool failed(word, ci, depth)     whether that one, of which scan() gave @word, is an
+ *                                    error, and not just not there yet
+ *   void settle(reader *, cqe, count, error)
+ *                                    moves the tail behind what the last of @count CQEs
+ *                                    names: everything before it is done too. Latches
  *   void publish_ci(ci)              tells the NIC, and cleans that
  *
- * and may have, instead of those below, post_signalled(), credited(), flush_operation().
+ * and may have, instead of those below, post_signalled(), credited(), flush_operation() and
+ * consume(). Where it has no credited() it has load_geometry(), and its namespace
+ * window_limit().
  *
  * A queue belongs to one core, and nothing is atomic against another poster, but for
  * post_shared() and quiet_shared(): they are for a queue whose cores share it, all of which
@@ -506,11 +559,58 @@ protected:
 	 * nothing done, if it is not such a one. */
 	NDA_DEV bool post_signalled(const operation &, bool) { return false; }
 
-	/* Completions came: the window may be wider. */
-	NDA_DEV void credited(uint32_t head, uint32_t tail)
+	/* Completions came: the window may be wider. Nothing else of the line depends on
+	 * the tail. */
+	NDA_DEV void credited(uint32_t head, uint32_t tail) const
 	{
-		self().refresh(
-			head, tail, NDA_QUEUE_LOAD(core_, q_, state.signalled), false);
+		NDA_QUEUE_STORE(core_, q_, state.limit,
+			shut(false) ? head
+				    : window_limit(self().load_geometry(), head, tail,
+					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
+	}
+
+	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not
+	 * done, @word what the one that was not done had. */
+	struct stop {
+		uint32_t left;
+		uint64_t word;
+	};
+
+	NDA_DEV uint64_t cqe_address(uint32_t ci, uint32_t depth, uint32_t stride) const
+	{
+		return NDA_QUEUE_LOAD(core_, q_, cq_base) +
+			uint64_t{ci & (depth - 1)} * stride;
+	}
+
+	/* Consumes up to @most CQEs that are there, and none after an error. Returns how
+	 * many; r->seen is set by an error. */
+	NDA_DEV uint32_t consume(reader *r, uint32_t most) const
+	{
+		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, cq_depth);
+		uint32_t stride = NDA_QUEUE_LOAD(core_, q_, cqe_stride);
+		uint32_t first = r->ci;
+		bool error = false;
+
+		while (most != 0) {
+			uint32_t count = min_u32(most, depth - (r->ci & (depth - 1)));
+			uint64_t cqe = cqe_address(r->ci, depth, stride);
+			stop end = Self::lap_bit(r->ci, depth)
+				? self().template scan<true>(cqe, stride, count)
+				: self().template scan<false>(cqe, stride, count);
+
+			r->ci += count - end.left;
+			most -= count - end.left;
+			if (end.left == 0)
+				continue;
+			/* By the same word: a second look might see another state. */
+			error = Self::failed(end.word, r->ci, depth);
+			r->ci += error ? 1 : 0;
+			break;
+		}
+		if (r->ci != first)
+			self().settle(r, cqe_address(r->ci - 1, depth, stride),
+				r->ci - first, error);
+		return r->ci - first;
 	}
 
 	/*

@@ -140,6 +140,8 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.limit, head);
 	}
 
+	NDA_DEV void credited(uint32_t, uint32_t) const {}
+
 	NDA_DEV void ring_to(uint32_t head) const
 	{
 		uint32_t mask = NDA_QUEUE_LOAD(core_, q_, sq_depth) - 1;

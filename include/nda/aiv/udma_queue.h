@@ -138,13 +138,7 @@ private:
 	using Base::signalled_up_to;
 	using Base::sticky;
 	using typename Base::reader;
-
-	/* Where a run over completions of one lap stopped: @left of them not looked at or
-	 * not good, @word the first word of the one that was not good. */
-	struct stop {
-		uint32_t left;
-		uint64_t word;
-	};
+	using typename Base::stop;
 
 	NDA_DEV geometry load_geometry() const
 	{
@@ -225,6 +219,12 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.limit, shut(in_batch) ? head : w.limit);
 		NDA_QUEUE_STORE(core_, q_, state.next_slot, w.next_slot);
 		NDA_QUEUE_STORE(core_, q_, state.next_word0, w.next_word0);
+	}
+
+	/* A fence may be over, too. */
+	NDA_DEV void credited(uint32_t head, uint32_t tail) const
+	{
+		refresh(head, tail, NDA_QUEUE_LOAD(core_, q_, state.signalled), false);
 	}
 
 	NDA_DEV void ring_to(uint32_t head) const
@@ -445,8 +445,16 @@ private:
 
 	/* ---- Completions ---- */
 
-	/* Looks at up to @count > 0 completions from @cqe on, all of one lap with that
-	 * owner bit, until one is not a success. */
+	NDA_DEV static bool lap_bit(uint32_t ci, uint32_t depth)
+	{
+		return format::owner_bit(ci, depth);
+	}
+
+	NDA_DEV static bool failed(uint64_t word, uint32_t ci, uint32_t depth)
+	{
+		return format::cqe_ready(word, ci, depth);
+	}
+
 	template <bool owner>
 	NDA_DEV stop scan(uint64_t cqe, uint32_t stride, uint32_t count) const
 	{
@@ -463,52 +471,9 @@ private:
 		return {count, word};
 	}
 
-	NDA_DEV uint64_t cqe_address(uint32_t ci, uint32_t depth, uint32_t stride) const
+	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool error) const
 	{
-		return NDA_QUEUE_LOAD(core_, q_, cq_base) +
-			uint64_t{ci & (depth - 1)} * stride;
-	}
-
-	/* Consumes up to @most completions that are there, and none after an error. Returns
-	 * how many; r->seen is set by an error. */
-	NDA_DEV uint32_t consume(reader *r, uint32_t most) const
-	{
-		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, cq_depth);
-		uint32_t stride = NDA_QUEUE_LOAD(core_, q_, cqe_stride);
-		uint32_t first = r->ci;
-		bool error = false;
-		uint64_t word = 0;
-
-		while (most != 0) {
-			uint32_t count = min_u32(most, depth - (r->ci & (depth - 1)));
-			uint64_t cqe = cqe_address(r->ci, depth, stride);
-			stop end = format::owner_bit(r->ci, depth)
-				? scan<true>(cqe, stride, count)
-				: scan<false>(cqe, stride, count);
-
-			r->ci += count - end.left;
-			most -= count - end.left;
-			word = end.word;
-			if (end.left == 0)
-				continue;
-			/* By the same word: a second look might see another state. */
-			error = format::cqe_ready(word, r->ci, depth);
-			if (error)
-				r->ci++;
-			else if (r->ci != first)
-				word = core_.template load<uint64_t>(
-					cqe_address(r->ci - 1, depth, stride));
-			break;
-		}
-		if (r->ci != first)
-			settle(r, word, r->ci - first, error);
-		return r->ci - first;
-	}
-
-	/* Moves the tail on by what the last of @count completions, whose first word is
-	 * @word, says. */
-	NDA_DEV void settle(reader *r, uint64_t word, uint32_t count, bool error) const
-	{
+		uint64_t word = core_.template load<uint64_t>(cqe);
 		uint32_t signalled = signalled_up_to(r->head);
 		uint32_t left =
 			signalled + NDA_QUEUE_LOAD(core_, q_, state.udma.cqes) - r->ci;

@@ -67,51 +67,6 @@ NDA_DEV void ring_doorbell(const Core &core, uint64_t q, uint64_t doorbell, uint
 	core.template st_dev<uint64_t>(doorbell, value);
 }
 
-/* Where an operation goes and by which keys: the peer's heap, all from the queue's line;
- * @symmetric is the address in the own heap. */
-struct heap_target {
-	uint64_t symmetric;
-
-	template <class Core>
-	NDA_DEV uint64_t remote_va(const Core &core, uint64_t q) const
-	{
-		return symmetric + NDA_QUEUE_LOAD(core, q, remote_delta);
-	}
-	template <class Core>
-	NDA_DEV uint64_t remote_key(const Core &core, uint64_t q) const
-	{
-		return NDA_QUEUE_LOAD(core, q, key_words[0]);
-	}
-	template <class Core>
-	NDA_DEV uint64_t local_key(const Core &core, uint64_t q) const
-	{
-		return NDA_QUEUE_LOAD(core, q, key_words[1]);
-	}
-};
-
-/* ... or a region outside the heap. */
-struct region_target {
-	uint64_t va;
-	uint64_t remote;
-	uint64_t local;
-
-	template <class Core>
-	NDA_DEV uint64_t remote_va(const Core &, uint64_t) const
-	{
-		return va;
-	}
-	template <class Core>
-	NDA_DEV uint64_t remote_key(const Core &, uint64_t) const
-	{
-		return remote;
-	}
-	template <class Core>
-	NDA_DEV uint64_t local_key(const Core &, uint64_t) const
-	{
-		return local;
-	}
-};
-
 NDA_DEV constexpr uint8_t opcode_of(verb v)
 {
 	return v == verb::read ? format::op_read : format::op_write;
@@ -133,9 +88,9 @@ NDA_DEV bool post_fast(const Core &core, uint64_t q, const Target &target,
 	uint64_t slot = NDA_QUEUE_LOAD(core, q, state.next_slot);
 
 	wqe_store(core, slot, 0, format::control_word(opcode_of(what), 2, length));
-	wqe_store(core, slot, 16, length | target.remote_key(core, q));
+	wqe_store(core, slot, 16, length | target.key_word0(core, q));
 	wqe_store(core, slot, 24, target.remote_va(core, q));
-	wqe_store(core, slot, 32, length | target.local_key(core, q));
+	wqe_store(core, slot, 32, length | target.key_word1(core, q));
 	wqe_store(core, slot, 40, local_va);
 	uint64_t id = NDA_QUEUE_LOAD(core, q, state.next_word0);
 	finish_wqe(core, slot, id);
@@ -170,13 +125,7 @@ private:
 	using Base::shut;
 	using Base::sticky;
 	using typename Base::reader;
-
-	/* Where a run over CQEs of one lap stopped: @left of them not looked at or not a
-	 * success. @error: the first of these is an error, else it is not there yet. */
-	struct stop {
-		uint32_t left;
-		bool error;
-	};
+	using typename Base::stop;
 
 	NDA_DEV geometry load_geometry() const
 	{
@@ -217,15 +166,6 @@ private:
 		NDA_QUEUE_STORE(core_, q_, state.next_slot, w.next_slot);
 		NDA_QUEUE_STORE(core_, q_, state.next_word0, w.next_word0);
 		NDA_QUEUE_STORE(core_, q_, state.doorbell, w.doorbell);
-	}
-
-	/* Of the line only the limit depends on the tail. */
-	NDA_DEV void credited(uint32_t head, uint32_t tail) const
-	{
-		NDA_QUEUE_STORE(core_, q_, state.limit,
-			shut(false) ? head
-				    : window_limit(load_geometry(), head, tail,
-					      NDA_QUEUE_LOAD(core_, q_, state.signalled)));
 	}
 
 	NDA_DEV void ring_to(uint32_t head) const
@@ -285,27 +225,38 @@ private:
 		return true;
 	}
 
-	/* The opcode of an atomic, and what it is made of. */
+	/* The opcode of an atomic, and what it is made of. By masks: a chain of cases may
+	 * become a table, which would be static data. */
 	NDA_DEV uint8_t atomic_of(const operation &op, bool plain, format::atomic *a) const
 	{
-		constexpr uint64_t ones = ~uint64_t{0};
-		bool compares = op.op == verb::compare_swap;
+		static_assert(format::op_masked_compare_swap4 ==
+					format::op_masked_fetch_add4 - 1 &&
+				format::op_masked_compare_swap ==
+					format::op_masked_fetch_add - 1 &&
+				format::op_compare_swap == format::op_fetch_add - 1,
+			"each compare-and-swap comes before its fetch-and-add");
+		bool adds = op.op == verb::fetch_add || op.op == verb::fetch_xor;
+		uint64_t compares = all_if(op.op == verb::compare_swap);
+		uint64_t ands = all_if(op.op == verb::fetch_and);
+		uint64_t ors = all_if(op.op == verb::fetch_or);
+		/* Those that the plain forms can express. */
+		plain = plain && ((compares & 1) != 0 || op.op == verb::fetch_add);
 
 		a->value = op.operand;
-		a->boundary = op.op == verb::fetch_xor ? ones : 0;
-		a->compare = compares ? op.compare : 0;
-		a->compare_mask = compares ? ones : 0;
-		a->swap_mask = op.op == verb::fetch_and ? ~op.operand
-			: op.op == verb::fetch_or       ? op.operand
-							: ones;
-		if (op.op == verb::fetch_add || op.op == verb::fetch_xor)
-			return op.size == 4 ? format::op_masked_fetch_add4
-				: plain && op.op == verb::fetch_add
-				? format::op_fetch_add
-				: format::op_masked_fetch_add;
-		return op.size == 4         ? format::op_masked_compare_swap4
-			: plain && compares ? format::op_compare_swap
-					    : format::op_masked_compare_swap;
+		a->boundary = all_if(op.op == verb::fetch_xor);
+		a->compare = op.compare & compares;
+		a->compare_mask = compares;
+		a->swap_mask = (~op.operand & ands) | (op.operand & ors) | ~(ands | ors);
+		return static_cast<uint8_t>(
+			(op.size == 4           ? format::op_masked_fetch_add4
+					: plain ? format::op_fetch_add
+						: format::op_masked_fetch_add) -
+			(adds ? 0 : 1));
+	}
+
+	NDA_DEV static uint64_t all_if(bool condition)
+	{
+		return uint64_t{0} - uint64_t{condition};
 	}
 
 	NDA_DEV void write_segment(uint64_t slot, uint32_t offset, uint32_t length,
@@ -379,8 +330,14 @@ private:
 			write_transfer(op, slot, id);
 	}
 
-	/* Looks at up to @count > 0 CQEs from @cqe on, all of one lap with that owner bit,
-	 * until one is not a success. */
+	NDA_DEV static bool lap_bit(uint32_t ci, uint32_t depth)
+	{
+		return format::owner_bit(ci, depth);
+	}
+
+	/* scan() has seen both words. */
+	NDA_DEV static bool failed(uint64_t word, uint32_t, uint32_t) { return word != 0; }
+
 	template <bool owner>
 	NDA_DEV stop scan(uint64_t cqe, uint32_t stride, uint32_t count) const
 	{
@@ -388,52 +345,19 @@ private:
 			core_.invalidate(site::cq_look, cqe, format::cqe_bytes);
 			uint64_t word = core_.template load_acquire<uint64_t>(cqe + 24);
 			if ((word >> 63 != 0) != owner)
-				return {count, false};
+				return {count, 0};
 			/* Anew, now that the last word says that the rest is there. */
 			core_.invalidate(site::cq_entry, cqe, format::cqe_bytes);
 			if (core_.template load<uint8_t>(cqe) != format::error_none)
-				return {count, true};
+				return {count, 1};
 			cqe += stride;
 		} while (--count != 0);
-		return {0, false};
-	}
-
-	NDA_DEV uint64_t cqe_address(uint32_t ci, uint32_t depth, uint32_t stride) const
-	{
-		return NDA_QUEUE_LOAD(core_, q_, cq_base) +
-			uint64_t{ci & (depth - 1)} * stride;
-	}
-
-	/* Consumes up to @most CQEs that are there, and none after an error. Returns how
-	 * many; r->seen is set by an error. */
-	NDA_DEV uint32_t consume(reader *r, uint32_t most) const
-	{
-		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, cq_depth);
-		uint32_t stride = NDA_QUEUE_LOAD(core_, q_, cqe_stride);
-		uint32_t first = r->ci;
-
-		while (most != 0) {
-			uint32_t count = min_u32(most, depth - (r->ci & (depth - 1)));
-			uint64_t cqe = cqe_address(r->ci, depth, stride);
-			stop end = format::owner_bit(r->ci, depth)
-				? scan<true>(cqe, stride, count)
-				: scan<false>(cqe, stride, count);
-
-			r->ci += count - end.left;
-			most -= count - end.left;
-			if (end.left == 0)
-				continue;
-			r->ci += end.error ? 1 : 0;
-			break;
-		}
-		if (r->ci != first)
-			settle(r, cqe_address(r->ci - 1, depth, stride), r->ci - first);
-		return r->ci - first;
+		return {0, 0};
 	}
 
 	/* Moves the tail behind the WQE that the CQE at @cqe, the last of @count consumed,
 	 * names: everything before it is done too. */
-	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count) const
+	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool) const
 	{
 		uint64_t word0 = core_.template load<uint64_t>(cqe);
 		uint8_t error = format::cqe_error(word0);
@@ -577,8 +501,8 @@ struct Engine {
 	NDA_DEV static bool post_to_region(const Core &core, uint64_t q, uint64_t remote_va,
 		uint32_t rkey, uint64_t local, uint32_t lkey, uint64_t n)
 	{
-		region_target target = {remote_va, format::segment_word(0, rkey),
-			format::segment_word(0, lkey)};
+		region_target target = {remote_va,
+			{format::segment_word(0, rkey), format::segment_word(0, lkey)}};
 
 		return post_fast<what>(core, q, target, local, n);
 	}
