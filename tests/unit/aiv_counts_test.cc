@@ -145,7 +145,7 @@ TEST(AivCounts, Udma)
 TEST(AivCounts, Rxe)
 {
 	expect_cost<Rxe, false>(
-		{{34, 0, 6, 0, 2, 1}, {517, 0, 66, 0, 2, 1}, {4, 0, 2, 18, 1, 0}});
+		{{34, 0, 6, 0, 2, 1}, {517, 0, 66, 0, 2, 1}, {3, 0, 2, 18, 1, 0}});
 }
 
 } // namespace
