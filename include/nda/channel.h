@@ -67,6 +67,10 @@ enum nda_channel_attr_mask {
  * @path_mtu_bytes: most that the path may use, a power of two 256..4096; 0 means what the
  *   port can
  *
+ * A NIC of URMA jetties (UDMA) chooses the path by the two EIDs: with it, to give
+ * gid_index, gid_address, roce_version, traffic_class, service_level, hop_limit,
+ * udp_source_port or path_mtu_bytes is an error. The environment is no part of that.
+ *
  * Where neither gid_index nor gid_address is given, the GID is, of those of the RoCE
  * version: that at index 1 with the 1825, as all its public users have it; then the first
  * that stands for an IPv4 address; then the first of IPv6; in this order without the
@@ -110,8 +114,9 @@ struct nda_channel_attr {
  *   ENETDOWN       the NIC's port is down
  *   EADDRNOTAVAIL  the NIC has no GID to use, or none as asked for; the text lists those
  *                  that it has
- *   EOPNOTSUPP     the NIC does not work with this kind of NPU, or the doorbell cannot be
- *                  mapped, or not be proxied, as nda/npu.h has it
+ *   EOPNOTSUPP     the NIC does not work with this kind of NPU, or its jetties do not take
+ *                  an attribute, or the doorbell cannot be mapped, or not be proxied, as
+ *                  nda/npu.h has it
  *   ENOMEM         no memory, or none in the NPU
  *   other          of the extension driver
  */

@@ -17,7 +17,6 @@
 namespace nda {
 namespace {
 
-constexpr uint32_t desc_magic = 0x4341444e; // "NDAC" in memory
 constexpr uint16_t desc_version = 1;
 constexpr uint32_t rd_atomic_max = 16;
 
@@ -71,7 +70,10 @@ queue_buf_dma_mode dma_mode(nda_format format, uint32_t asked, bool proxied)
 
 int check_desc(const Desc &d, nda_format format)
 {
-	if (d.magic != desc_magic)
+	if (d.magic == jetty_desc_magic)
+		return fail(-EINVAL,
+			"channel: connect: the peer has a jetty, this side a queue pair");
+	if (d.magic != qp_desc_magic)
 		return fail(
 			-EPROTO, "channel: connect: what it was given is no descriptor");
 	if (d.version != desc_version || d.size != sizeof(d))
@@ -393,7 +395,7 @@ QpChannel::~QpChannel()
 void QpChannel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const
 {
 	Desc d = {};
-	d.magic = desc_magic;
+	d.magic = qp_desc_magic;
 	d.version = desc_version;
 	d.size = sizeof(d);
 	d.format = nic_->format();

@@ -13,6 +13,10 @@
 
 namespace nda {
 
+// The first word of what is exchanged says of what kind the sender's queues are.
+constexpr uint32_t qp_desc_magic = 0x4341444e;    // "NDAC" in memory
+constexpr uint32_t jetty_desc_magic = 0x4a41444e; // "NDAJ" in memory
+
 // A connected pair of queues of a NIC's, of which this side posts to one.
 class Channel {
 public:

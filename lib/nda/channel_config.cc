@@ -132,6 +132,27 @@ int read_queue(ChannelConfig &c, const nda_channel_attr &a)
 	return rc;
 }
 
+const char *roce_attribute(const nda_channel_attr &a)
+{
+	const struct {
+		const char *name;
+		bool given;
+	} attributes[] = {
+		{"gid_index", (a.comp_mask & NDA_CHANNEL_GID_INDEX) != 0},
+		{"gid_address", a.gid_address != nullptr},
+		{"roce_version", a.roce_version != 0},
+		{"traffic_class", (a.comp_mask & NDA_CHANNEL_TRAFFIC_CLASS) != 0},
+		{"service_level", (a.comp_mask & NDA_CHANNEL_SERVICE_LEVEL) != 0},
+		{"hop_limit", a.hop_limit != 0},
+		{"udp_source_port", a.udp_source_port != 0},
+		{"path_mtu_bytes", a.path_mtu_bytes != 0},
+	};
+	for (const auto &attribute : attributes)
+		if (attribute.given)
+			return attribute.name;
+	return nullptr;
+}
+
 } // namespace
 
 int read_channel_attr(ChannelConfig &out, const nda_channel_attr *attr, size_t size)
@@ -145,6 +166,7 @@ int read_channel_attr(ChannelConfig &out, const nda_channel_attr *attr, size_t s
 	if (a.reserved)
 		return fail(-EINVAL, "channel: reserved is not 0");
 	ChannelConfig c;
+	c.roce_attribute = roce_attribute(a);
 	rc = read_queue(c, a);
 	if (!rc)
 		rc = read_gid(c.gid, a);

@@ -25,6 +25,9 @@ struct ChannelConfig {
 	uint8_t hop_limit = 64;
 	uint16_t udp_source_port = 0; // 0: the driver's
 	uint32_t path_mtu_bytes = 0;  // 0: the port's
+	// Of the attributes that only a path of RoCE has: one that the caller gave, or
+	// nullptr.
+	const char *roce_attribute = nullptr;
 };
 
 // Where the caller leaves a default, the environment is asked.

@@ -15,7 +15,6 @@ namespace {
 
 namespace udma = aiv::udma;
 
-constexpr uint32_t desc_magic = 0x4a41444e; // "NDAJ" in memory
 constexpr uint16_t desc_version = 1;
 
 // What the two sides exchange, little-endian.
@@ -43,7 +42,10 @@ std::string eid_text(const uint8_t eid[16])
 
 int check_desc(const Desc &d)
 {
-	if (d.magic != desc_magic)
+	if (d.magic == qp_desc_magic)
+		return fail(-EINVAL,
+			"channel: connect: the peer has a queue pair, this side a jetty");
+	if (d.magic != jetty_desc_magic)
 		return fail(-EPROTO,
 			"channel: connect: what it was given is no descriptor of a jetty");
 	if (d.version != desc_version || d.size != sizeof(d))
@@ -81,26 +83,50 @@ int JettyChannel::create(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu,
 	return rc;
 }
 
-// Room for as many requests as asked for, as far as a ring can be.
 int JettyChannel::init()
+{
+	int rc = check_config();
+	if (!rc)
+		rc = nic_->check_npu(*npu_);
+	if (!rc)
+		rc = check_port();
+	if (!rc)
+		rc = nic_->query_eid(eid_);
+	return rc ? rc : create_queues();
+}
+
+// The NIC chooses the path by the two EIDs.
+int JettyChannel::check_config() const
+{
+	if (!config_.roce_attribute)
+		return 0;
+	return fail(-EOPNOTSUPP, "nic %s: its jetties take no %s", nic_->name().c_str(),
+		config_.roce_attribute);
+}
+
+int JettyChannel::check_port() const
+{
+	ibv_port_attr port = {};
+	const int rc = nic_->query_port(port);
+	return rc ? rc : nic_->check_port(port);
+}
+
+// Room for as many requests as asked for, as far as a ring can be.
+int JettyChannel::create_queues()
 {
 	const uint32_t blocks = std::min(
 		config_.sq_depth * hw::udma::max_bbs, uint32_t{hw::udma::max_depth});
 	const queue_buf_dma_mode mode = config_.dma_mode == NDA_DMA_INDEPENDENT
 		? QUEUE_BUF_DMA_MODE_INDEP_UB
 		: QUEUE_BUF_DMA_MODE_DEFAULT;
-	int rc = nic_->check_npu(*npu_);
-	if (!rc)
-		rc = nic_->query_eid(eid_);
-	if (!rc)
-		rc = nic_->create_jetty(*npu_, blocks, mode, jetty_);
+	const int rc = nic_->create_jetty(*npu_, blocks, mode, jetty_);
 	return rc ? rc : jetty_->query(queues_);
 }
 
 void JettyChannel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const
 {
 	Desc d = {};
-	d.magic = desc_magic;
+	d.magic = jetty_desc_magic;
 	d.version = desc_version;
 	d.size = sizeof(d);
 	d.jetty_id = queues_.id;

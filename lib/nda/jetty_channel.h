@@ -35,6 +35,9 @@ private:
 		: nic_(std::move(nic)), npu_(std::move(npu)), config_(config)
 	{}
 	int init();
+	int check_config() const;
+	int check_port() const;
+	int create_queues();
 
 	const std::shared_ptr<Nic> nic_;
 	const std::shared_ptr<Npu> npu_;

@@ -489,6 +489,87 @@ TEST_F(Api, SaysHowMuchQueueDidNotFit)
 	EXPECT_TRUE(detail_has("in NPU memory: npu soft: alloc of")) << nda_error_detail();
 }
 
+// ---- Jetties -------------------------------------------------------------------------
+
+class JettyApi : public Api {
+protected:
+	JettyApi() : udma(nda_nic_open("soft:udma", nullptr, 0))
+	{
+		EXPECT_NE(udma, nullptr) << nda_error_detail();
+	}
+	~JettyApi() override { EXPECT_EQ(nda_nic_close(udma), 0); }
+
+	nda_nic *udma;
+};
+
+class RoceOption : public JettyApi, public testing::WithParamInterface<BadChannel> {};
+
+TEST_P(RoceOption, IsRefusedForAJetty)
+{
+	nda_channel_attr attr = {};
+	GetParam().spoil(attr);
+	errno = 0;
+	EXPECT_EQ(nda_channel_create(udma, npu, &attr, sizeof(attr)), nullptr);
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_STREQ(nda_error_detail(),
+		("channel: nic soft:udma: its jetties take no " +
+			std::string(GetParam().name))
+			.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Fields, RoceOption,
+	testing::Values(BadChannel{"gid_index",
+				[](auto &a) { a.comp_mask = NDA_CHANNEL_GID_INDEX; }},
+		BadChannel{"gid_address", [](auto &a) { a.gid_address = "127.0.0.1"; }},
+		BadChannel{"roce_version", [](auto &a) { a.roce_version = 2; }},
+		BadChannel{"traffic_class",
+			[](auto &a) { a.comp_mask = NDA_CHANNEL_TRAFFIC_CLASS; }},
+		BadChannel{"service_level",
+			[](auto &a) { a.comp_mask = NDA_CHANNEL_SERVICE_LEVEL; }},
+		BadChannel{"hop_limit", [](auto &a) { a.hop_limit = 64; }},
+		BadChannel{"udp_source_port", [](auto &a) { a.udp_source_port = 49152; }},
+		BadChannel{"path_mtu_bytes", [](auto &a) { a.path_mtu_bytes = 256; }}),
+	[](const auto &p) { return std::string(p.param.name); });
+
+TEST_F(JettyApi, RefusesAPortThatIsDown)
+{
+	nda_nic_attr attr = {};
+	attr.inject = "link-down-us:1";
+	nda_nic *down = nda_nic_open("soft:udma", &attr, sizeof(attr));
+	ASSERT_NE(down, nullptr) << nda_error_detail();
+	nda_nic_info info;
+	do
+		ASSERT_EQ(nda_nic_query(down, &info, sizeof(info)), 0);
+	while (info.port_active);
+	errno = 0;
+	EXPECT_EQ(nda_channel_create(down, npu, nullptr, 0), nullptr);
+	EXPECT_EQ(errno, ENETDOWN);
+	EXPECT_STREQ(nda_error_detail(), "channel: nic soft:udma: port is down");
+	EXPECT_EQ(nda_nic_close(down), 0);
+}
+
+// One side has QPs, the other jetties.
+TEST_F(JettyApi, RefusesAPeerWhoseQueueFormatDiffers)
+{
+	nda_channel *of_qp = nda_channel_create(nic, npu, nullptr, 0);
+	nda_channel *of_jetty = nda_channel_create(udma, npu, nullptr, 0);
+	ASSERT_TRUE(of_qp && of_jetty) << nda_error_detail();
+	uint8_t qp[NDA_CHANNEL_DESC_BYTES], jetty[NDA_CHANNEL_DESC_BYTES];
+	ASSERT_EQ(nda_channel_export(of_qp, qp), 0);
+	ASSERT_EQ(nda_channel_export(of_jetty, jetty), 0);
+	EXPECT_EQ(nda_channel_connect(of_jetty, qp), -EINVAL);
+	EXPECT_TRUE(detail_has("the peer has a queue pair, this side a jetty"))
+		<< nda_error_detail();
+	EXPECT_EQ(nda_channel_connect(of_qp, jetty), -EINVAL);
+	EXPECT_TRUE(detail_has("the peer has a jetty, this side a queue pair"))
+		<< nda_error_detail();
+	EXPECT_EQ(nda_channel_connect(of_qp, qp), 0) << "it must not have been touched";
+	EXPECT_EQ(nda_channel_connect(of_jetty, jetty), 0)
+		<< "it must not have been touched";
+	EXPECT_EQ(nda_channel_destroy(of_qp), 0);
+	EXPECT_EQ(nda_channel_destroy(of_jetty), 0);
+}
+
 // ---- Status, version, search ---------------------------------------------------------
 
 TEST(Status, HasATextAndAnErrnoForEachValue)
