@@ -229,9 +229,19 @@ private:
 		enum nda_status status = d.template wait_until<uint64_t>(
 			base + op.signal, aiv::cmp::eq, op.value);
 
-		if (status == NDA_OK && !outcome->expected.empty() &&
-			memcmp(reinterpret_cast<void *>(base + sent.parts[0].remote),
-				outcome->expected.data(), outcome->expected.size()) != 0)
+		size_t at = 0;
+		bool same = true;
+		for (const auto *parts : {&sent.before, &sent.parts})
+			for (const Part &p : *parts) {
+				same = same &&
+					(p.bytes == 0 ||
+						memcmp(reinterpret_cast<void *>(
+							       base + p.remote),
+							outcome->expected.data() + at,
+							p.bytes) == 0);
+				at += p.bytes;
+			}
+		if (status == NDA_OK && !same)
 			complain("the signal of op " + std::to_string(op.pe) +
 					" is there and its data is not",
 				e);

@@ -261,7 +261,7 @@ private:
 		case 13:
 			return add_atomic();
 		case 14:
-			return add_fence(peer_);
+			return one_in(3) ? add_fence(peer_) : add_write_after_read();
 		default:
 			epoch_->ops.push_back(
 				fresh(one_in(2) ? act::quiet : act::quiet_all));
@@ -317,8 +317,11 @@ private:
 	{
 		bool reads = one_in(2);
 		Op op = fresh(reads ? act::get_strided : act::put_strided);
-		uint32_t n = one_in(6) ? 60 + below(30) : 1 + below(10);
-		uint32_t bytes = 1 + below(n > 20 ? 4 : 20);
+		/* Now and then more than any ring holds. */
+		uint32_t n = one_in(12) ? 270 + below(60)
+			: one_in(6)     ? 60 + below(30)
+					: 1 + below(10);
+		uint32_t bytes = 1 + below(n > 100 ? 2 : n > 20 ? 4 : 20);
 
 		op.remote_stride = bytes + below(4);
 		op.local_stride = bytes + below(4);
@@ -363,10 +366,62 @@ private:
 			epoch_->ops.push_back(op);
 	}
 
+	/* What is read, then written by the same queue. */
+	void add_write_after_read()
+	{
+		Op first = fresh(act::get), then = fresh(act::put);
+		uint32_t bytes = length();
+		Part out = {true, 0, 0, bytes}, in = {false, 0, 0, bytes};
+
+		if (!find_own(my_pe(), false, bytes, 1, &out.local) ||
+			!find_source(false, bytes, &in.local) ||
+			!find_own(peer_, false, bytes, 1, &out.remote))
+			return;
+		in.remote = out.remote;
+		first.parts = {out};
+		then.parts = {in};
+		epoch_->ops.push_back(first);
+		add_fence(peer_);
+		epoch_->ops.push_back(then);
+	}
+
+	/* More than a queue has words for. */
+	void add_many_signals()
+	{
+		Op op = fresh(act::signal);
+
+		for (int n = 0; n < 20; n++) {
+			if (!find_own(peer_, false, 8, 8, &op.signal))
+				return;
+			op.value = random_();
+			epoch_->ops.push_back(op);
+		}
+	}
+
+	/* Some puts that the signal comes after. */
+	void add_puts_before(Op *signal)
+	{
+		for (uint32_t n = below(4); n > 0; n--) {
+			Op op = fresh(act::put);
+			Part part = {false, 0, 0, length()};
+
+			if (!find_source(false, part.bytes, &part.local) ||
+				!find_own(op.pe, false, part.bytes, 1, &part.remote))
+				return;
+			op.parts = {part};
+			signal->before.push_back(part);
+			epoch_->ops.push_back(op);
+		}
+	}
+
 	void add_signal()
 	{
-		Op op = fresh(one_in(3) ? act::signal : act::put_signal);
+		if (one_in(12))
+			return add_many_signals();
+		Op op = fresh(one_in(2) ? act::signal : act::put_signal);
 		Part part = {false, 0, 0, 0};
+
+		add_puts_before(&op);
 
 		if (op.what == act::put_signal) {
 			part.bytes = length();
@@ -644,9 +699,12 @@ void Run::apply_op(const Op &op, size_t epoch, size_t index)
 	if (op.what == act::await) {
 		const Op &sent = e.ops[op.pe];
 
-		for (const Part &p : sent.parts)
-			outcome.expected.assign(heaps_[sent.pe].begin() + p.remote,
-				heaps_[sent.pe].begin() + p.remote + p.bytes);
+		outcome.expected.clear();
+		for (const auto *parts : {&sent.before, &sent.parts})
+			for (const Part &p : *parts)
+				outcome.expected.insert(outcome.expected.end(),
+					heaps_[sent.pe].begin() + p.remote,
+					heaps_[sent.pe].begin() + p.remote + p.bytes);
 		return;
 	}
 	apply_parts(op, &outcome);

@@ -102,6 +102,7 @@ struct Op {
 	uint32_t queue;
 	uint32_t pe; /* peer; of await: the op that it waits for */
 	std::vector<Part> parts;
+	std::vector<Part> before; /* of a signal: what was put by others before it */
 	uint32_t remote_stride, local_stride;
 	uint32_t signal; /* offset */
 	uint64_t value;
