@@ -229,23 +229,31 @@ private:
 		enum nda_status status = d.template wait_until<uint64_t>(
 			base + op.signal, aiv::cmp::eq, op.value);
 
-		size_t at = 0;
-		bool same = true;
-		for (const auto *parts : {&sent.before, &sent.parts})
-			for (const Part &p : *parts) {
-				same = same &&
-					(p.bytes == 0 ||
-						memcmp(reinterpret_cast<void *>(
-							       base + p.remote),
-							outcome->expected.data() + at,
-							p.bytes) == 0);
-				at += p.bytes;
-			}
-		if (status == NDA_OK && !same)
+		/* What did not come in time brings nothing with it. */
+		if (status != NDA_OK)
+			return status;
+		if (!came_before(sent, base, outcome->expected))
 			complain("the signal of op " + std::to_string(op.pe) +
 					" is there and its data is not",
 				e);
 		return status;
+	}
+
+	/* Whether all that a signal comes after is there. */
+	static bool came_before(
+		const Op &signal, uint64_t base, const std::vector<uint8_t> &expected)
+	{
+		size_t at = 0;
+
+		for (const auto *parts : {&signal.before, &signal.parts})
+			for (const Part &p : *parts) {
+				if (p.bytes != 0 &&
+					memcmp(reinterpret_cast<void *>(base + p.remote),
+						expected.data() + at, p.bytes) != 0)
+					return false;
+				at += p.bytes;
+			}
+		return true;
 	}
 
 	template <class T>
