@@ -209,6 +209,7 @@ void Engine::breach(SendQueue &q, const Breach &b)
 	count(q, q.ci, b);
 	if (q.state == SendState::reset) {
 		q.start_at(q.ci);
+		q.format->silence(q); // a register that keeps its value rings for ever
 		return;
 	}
 	if (q.state == SendState::error)
@@ -245,6 +246,23 @@ bool Engine::take_up(SendQueue &q)
 	return fetched;
 }
 
+namespace {
+
+// Sizes that do not fit each other, whatever the format.
+Breach size_fault(const Work &w)
+{
+	if (is_atomic(w.op) && (w.piece_count != 1 || w.pieces[0].length != w.atomic.size))
+		return {"atomic whose result has another size", NDA_LOCAL_LENGTH};
+	for (uint32_t i = 0; w.reduce != Reduce::none && i < w.piece_count; i++) {
+		if (w.pieces[i].length % element_size(w.reduce))
+			return {"reduction of a piece that is not whole elements",
+				NDA_LOCAL_LENGTH};
+	}
+	return {};
+}
+
+} // namespace
+
 void Engine::fetch(SendQueue &q)
 {
 	Request &r = q.window.emplace_back();
@@ -253,9 +271,8 @@ void Engine::fetch(SendQueue &q)
 	uint32_t &units = r.work.units;
 	if (!b && (units == 0 || units > q.pi - q.next))
 		b.what = "request that ends beyond what was posted";
-	else if (!b && is_atomic(r.work.op) &&
-		(r.work.piece_count != 1 || r.work.pieces[0].length != r.work.atomic.size))
-		b = {"atomic whose result has another size", NDA_LOCAL_LENGTH};
+	else if (!b)
+		b = size_fault(r.work);
 	if (b)
 		units = std::min(std::max(units, 1u), q.pi - q.next);
 	q.next += units;

@@ -855,6 +855,8 @@ int Qp::to_reset()
 	{
 		Engine::Hold hold(npu_->engine());
 		queue_.reset();
+		// What was rung before is void; what comes from here on is a breach.
+		nic_->format().silence(queue_);
 	}
 	// The engine leaves the queue alone now, but for a doorbell.
 	ring_.fill(nic_->format().layout().send_fill);

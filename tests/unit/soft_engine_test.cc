@@ -405,6 +405,22 @@ TEST_F(Engine, ReductionAddsToTheTarget)
 	EXPECT_EQ(status_of(w), NDA_REMOTE_INVALID);
 }
 
+TEST_F(Engine, ReductionOfEntriesThatAreNotWholeElementsIsABreach)
+{
+	there<uint64_t>(0) = 1;
+	there<uint64_t>(8) = 1;
+	Work w = write(0, 0, 8);
+	w.reduce = soft::Reduce::add_int32;
+	w.piece_count = 2;
+	w.pieces[0] = {local, 6, local_mr->lkey};
+	w.pieces[1] = {local + 64, 2, local_mr->lkey};
+	npu.write(local, std::vector<uint8_t>(128, 1));
+	EXPECT_EQ(status_of(w), NDA_LOCAL_LENGTH);
+	EXPECT_EQ(engine.violations(), 1u);
+	EXPECT_EQ(there<uint64_t>(0), 1u);
+	EXPECT_EQ(there<uint64_t>(8), 1u);
+}
+
 TEST_F(Engine, NotificationFollowsTheWholePayload)
 {
 	for (size_t window : {1, 8}) {
