@@ -12,7 +12,8 @@
 #include <fcntl.h>
 #include <memory>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "lib/common/fd.h"
 
 namespace nda::extend {
 namespace {
@@ -25,22 +26,6 @@ constexpr char kEnvironment[] = "IBV_EXTEND_DRIVERS";
 constexpr off_t kMaxFileSize = 1 << 20;
 // lib<name>.so must be a file name.
 constexpr size_t kMaxName = NAME_MAX - sizeof("lib.so") + 1;
-
-class Fd {
-public:
-	explicit Fd(int fd) : fd_(fd) {}
-	~Fd()
-	{
-		if (fd_ >= 0)
-			close(fd_);
-	}
-	Fd(const Fd &) = delete;
-	Fd &operator=(const Fd &) = delete;
-	int get() const { return fd_; }
-
-private:
-	const int fd_;
-};
 
 struct DirClose {
 	void operator()(DIR *directory) const { closedir(directory); }

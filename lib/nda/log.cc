@@ -4,29 +4,13 @@
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <unistd.h>
 
 namespace nda {
-namespace {
-
-const char *const level_names[] = {"none", "err", "warn", "info", "debug"};
-
-LogLevel read_level()
-{
-	const char *value = secure_getenv("NDA_LOG");
-	for (int i = 0; value && i <= static_cast<int>(LogLevel::debug); i++)
-		if (strcmp(value, level_names[i]) == 0)
-			return static_cast<LogLevel>(i);
-	return LogLevel::none;
-}
-
-} // namespace
 
 bool log_enabled(LogLevel level)
 {
-	static const LogLevel limit = read_level();
+	static const LogLevel limit = asked_log_level();
 	return level <= limit;
 }
 
@@ -36,7 +20,7 @@ void log_line(LogLevel level, const char *format, ...)
 	char line[1200];
 	int length =
 		snprintf(line, sizeof(line), "nda[%d]: %s: ", static_cast<int>(getpid()),
-			level_names[static_cast<int>(level)]);
+			log_level_names[static_cast<int>(level)]);
 	va_list arguments;
 	va_start(arguments, format);
 	const int more =

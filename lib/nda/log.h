@@ -5,15 +5,9 @@
 #ifndef NDA_LIB_LOG_H
 #define NDA_LIB_LOG_H
 
-namespace nda {
+#include "lib/common/log_level.h"
 
-enum class LogLevel {
-	none,
-	err,
-	warn,
-	info,
-	debug
-};
+namespace nda {
 
 bool log_enabled(LogLevel level);
 // Keeps errno.

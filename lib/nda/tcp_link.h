@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "lib/nda/fd.h"
+#include "lib/common/fd.h"
 
 namespace nda {
 

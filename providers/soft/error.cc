@@ -3,7 +3,6 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <sys/resource.h>
 
@@ -11,25 +10,6 @@ namespace nda::soft {
 namespace {
 
 thread_local char detail[512];
-
-LogLevel level_from_environment()
-{
-	static const struct {
-		const char *name;
-		LogLevel level;
-	} names[] = {
-		{"err", LogLevel::err},
-		{"warn", LogLevel::warn},
-		{"info", LogLevel::info},
-		{"debug", LogLevel::debug},
-	};
-	const char *value = secure_getenv("NDA_LOG");
-	for (const auto &n : names) {
-		if (value && strcmp(value, n.name) == 0)
-			return n.level;
-	}
-	return LogLevel::none;
-}
 
 void print(const char *text)
 {
@@ -72,7 +52,7 @@ int fail(int code, const char *format, ...)
 
 bool log_enabled(LogLevel level)
 {
-	static const LogLevel enabled = level_from_environment();
+	static const LogLevel enabled = asked_log_level();
 	return level <= enabled;
 }
 

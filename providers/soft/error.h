@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <new>
 
+#include "lib/common/log_level.h"
+
 namespace nda::soft {
 
 // Sets the calling thread's text and returns code, a negative errno.
@@ -16,13 +18,6 @@ const char *error_detail();
 // As strerror, but says of which limit there is no more; of this thread, until its next.
 const char *cause(int error);
 
-enum class LogLevel {
-	none,
-	err,
-	warn,
-	info,
-	debug
-};
 bool log_enabled(LogLevel level);
 // Keeps errno.
 void log_line(LogLevel level, const char *format, ...)
@@ -30,8 +25,8 @@ void log_line(LogLevel level, const char *format, ...)
 
 #define SOFT_LOG(level, ...)                                                               \
 	do {                                                                               \
-		if (::nda::soft::log_enabled(::nda::soft::LogLevel::level))                \
-			::nda::soft::log_line(::nda::soft::LogLevel::level, __VA_ARGS__);  \
+		if (::nda::soft::log_enabled(::nda::LogLevel::level))                      \
+			::nda::soft::log_line(::nda::LogLevel::level, __VA_ARGS__);        \
 	} while (0)
 
 // Runs the body of a C function that returns 0 or a negative errno. std::bad_alloc is the

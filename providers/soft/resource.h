@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// Owners of what the kernel gives: descriptors and mappings.
+// Owners of what the kernel gives.
 #ifndef NDA_SOFT_RESOURCE_H
 #define NDA_SOFT_RESOURCE_H
 
@@ -8,33 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <sys/mman.h>
-#include <unistd.h>
 #include <utility>
 
+#include "lib/common/fd.h"
+
 namespace nda::soft {
-
-class Fd {
-public:
-	Fd() = default;
-	explicit Fd(int fd) : fd_(fd) {}
-	Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-	Fd &operator=(Fd &&other) noexcept
-	{
-		std::swap(fd_, other.fd_);
-		return *this;
-	}
-	~Fd()
-	{
-		if (fd_ >= 0)
-			close(fd_);
-	}
-
-	int get() const { return fd_; }
-	explicit operator bool() const { return fd_ >= 0; }
-
-private:
-	int fd_ = -1;
-};
 
 class Mapping {
 public:

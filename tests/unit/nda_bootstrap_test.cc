@@ -17,7 +17,7 @@
 #include <nda/npu.h>
 
 #include "lib/nda/bootstrap.h"
-#include "lib/nda/fd.h"
+#include "lib/common/fd.h"
 #include "lib/nda/tcp_link.h"
 
 namespace nda {

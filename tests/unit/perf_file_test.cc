@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 
 namespace {
 
@@ -46,9 +46,9 @@ TEST(PerfFile, ReadFull_FillsTheBufferFromShortReads)
 {
 	int ends[2];
 	ASSERT_EQ(pipe(ends), 0);
-	Fd in(ends[0]);
+	nda::Fd in(ends[0]);
 	std::thread writer([&] {
-		Fd out(ends[1]);
+		nda::Fd out(ends[1]);
 		for (char c = 'a'; c <= 'j'; c++)
 			if (write(out.get(), &c, 1) != 1)
 				return;
@@ -65,7 +65,7 @@ TEST(PerfFile, ReadFull_ReportsErrors)
 {
 	char c;
 	EXPECT_EQ(read_full(-1, &c, 1), -EBADF);
-	Fd dir(open("/", O_RDONLY));
+	nda::Fd dir(open("/", O_RDONLY));
 	EXPECT_EQ(read_full(dir.get(), &c, 1), -EISDIR);
 }
 

@@ -16,7 +16,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 
 namespace {
 
@@ -184,7 +184,7 @@ protected:
 	{
 		int ends[2];
 		ASSERT_EQ(pipe(ends), 0);
-		Fd read_end(ends[0]);
+		nda::Fd read_end(ends[0]);
 		pid_t parent = fork();
 		if (parent == 0) {
 			callbacks_.line = [&](uint32_t, const std::string &line) {

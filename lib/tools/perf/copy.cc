@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 #include "lib/tools/perf/file.h"
 #include "lib/tools/perf/pattern.h"
 #include "lib/tools/perf/phase.h"

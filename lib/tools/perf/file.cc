@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 
 namespace nda::perf {
 

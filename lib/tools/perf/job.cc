@@ -18,7 +18,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 
 namespace nda::perf {
 namespace {

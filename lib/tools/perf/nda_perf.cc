@@ -18,7 +18,7 @@
 
 #include <nda/npu.h>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 #include "lib/tools/perf/file.h"
 #include "lib/tools/perf/job.h"
 #include "lib/tools/perf/pe.h"

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lib/tools/perf/fd.h"
+#include "lib/common/fd.h"
 #include "lib/tools/perf/file.h"
 
 namespace nda::perf {

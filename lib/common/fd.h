@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-#ifndef NDA_PERF_FD_H
-#define NDA_PERF_FD_H
+#ifndef NDA_COMMON_FD_H
+#define NDA_COMMON_FD_H
 
 #include <unistd.h>
-
 #include <utility>
 
-namespace nda::perf {
+namespace nda {
 
 // Owns a file descriptor.
 class Fd {
@@ -16,7 +15,10 @@ public:
 	Fd(Fd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 	Fd &operator=(Fd &&other) noexcept
 	{
-		std::swap(fd_, other.fd_);
+		if (this != &other) {
+			reset();
+			fd_ = std::exchange(other.fd_, -1);
+		}
 		return *this;
 	}
 	~Fd() { reset(); }
@@ -34,6 +36,6 @@ private:
 	int fd_ = -1;
 };
 
-} // namespace nda::perf
+} // namespace nda
 
 #endif
