@@ -197,7 +197,10 @@ void Engine::answer_doorbell(SendQueue &q, const Breach &b)
 void Engine::count(const SendQueue &q, uint32_t index, const Breach &b)
 {
 	violations_.fetch_add(1, std::memory_order_relaxed);
-	SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, index, b.what);
+	if (b.cqn)
+		SOFT_LOG(err, "QP %u: CQ %u: %s", q.qpn, b.cqn, b.what);
+	else
+		SOFT_LOG(err, "QP %u: index %u: %s", q.qpn, index, b.what);
 	if (q.log)
 		q.log->breach(q, index, b);
 }
@@ -413,6 +416,7 @@ bool Engine::make_room(SendQueue &q, CompletionQueue &cq)
 	Breach b = q.format->read_consumer(cq);
 	if (b && !cq.breached) {
 		cq.breached = true; // to be told of once
+		b.cqn = cq.cqn;
 		breach(q, b);
 	}
 	if (cq.pi - cq.ci >= cq.depth) {
@@ -421,7 +425,7 @@ bool Engine::make_room(SendQueue &q, CompletionQueue &cq)
 	}
 	if (++cq.written == q.faults->cq_overrun_at) {
 		cq.overrun = true;
-		q.tell(IBV_EVENT_CQ_ERR);
+		q.tell(IBV_EVENT_CQ_ERR, &cq);
 	}
 	return true;
 }

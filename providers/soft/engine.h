@@ -105,8 +105,9 @@ struct SendQueue {
 	uint32_t qpn = 0;
 	uint32_t pd = 0;
 	bool signal_all = false;
-	// Tells the owner; must not block.
-	void (*on_event)(void *cookie, ibv_event_type event) = nullptr;
+	// Tells the owner, and which of its two CQs has failed, if one has; must not block.
+	void (*on_event)(void *cookie, ibv_event_type event,
+		const CompletionQueue *failed) = nullptr;
 	void *cookie = nullptr;
 
 	SendState state = SendState::reset;
@@ -144,10 +145,10 @@ struct SendQueue {
 	}
 	bool reorders() const { return window_size > 1; }
 	uint32_t next_random();
-	void tell(ibv_event_type event) const
+	void tell(ibv_event_type event, const CompletionQueue *failed = nullptr) const
 	{
 		if (on_event)
-			on_event(cookie, event);
+			on_event(cookie, event, failed);
 	}
 	void start_at(uint32_t index) { ci = next = pi = rung = index; }
 	// Forgets requests and path.

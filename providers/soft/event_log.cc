@@ -180,6 +180,8 @@ void EventLog::breach(const SendQueue &q, uint32_t index, const Breach &b)
 {
 	Line line(*this, "breach", q.qpn, index);
 	line.add(", \"what\": \"%s\"", b.what);
+	if (b.cqn)
+		line.add(", \"cqn\": %u", b.cqn);
 	write(line);
 }
 

@@ -99,9 +99,10 @@ struct nda_soft_jetty_peer {
 /*
  * Receive queues of QPs, on NICs whose format has them, and SRQs have one layout, in the
  * memory that the callbacks gave: entries of 16 bytes, little-endian { u32 length, u32 key,
- * u64 address }, and two records, each a u32 in 64 bytes of its own: dbr_pi_va, free-running
- * or its low 16 bits, written by who posts, and dbr_ci_va, written by the NIC. There is no
- * doorbell. A write with immediate consumes an entry, whose buffer it does not use.
+ * u64 address }, and two records, each a u32 in 64 bytes of its own: dbr_pi_va,
+ * free-running or its low 16 bits, written by who posts, and dbr_ci_va, written by the NIC.
+ * There is no doorbell. A write with immediate consumes an entry, whose buffer it does not
+ * use.
  */
 
 /*
@@ -116,7 +117,7 @@ struct nda_soft_jetty_peer {
  *   "cqe"     a completion was written: cqn, cq_index, status (enum nda_status), vendor
  *   "receive" a message has consumed a receive, index being that one's: cqn, cq_index,
  *             length, immediate
- *   "breach"  the driver broke a rule of the format: what
+ *   "breach"  the driver broke a rule of the format: what, and cqn where it is a CQ's
  */
 
 /*

@@ -114,6 +114,7 @@ struct Breach {
 	const char *what = nullptr;
 	enum nda_status status = NDA_LOCAL_QP;
 	uint8_t vendor = 0;
+	uint32_t cqn = 0; // of the completion queue that it is of; 0: the send queue's
 
 	explicit operator bool() const { return what != nullptr; }
 };

@@ -484,12 +484,14 @@ int Qp::init_queue(ibv_qp_init_attr_extend &attr)
 	q.pd = pd_->id;
 	q.signal_all = attr.attr.sq_sig_all;
 	q.cookie = this;
-	q.on_event = [](void *cookie, ibv_event_type type) {
+	q.on_event = [](void *cookie, ibv_event_type type, const CompletionQueue *failed) {
 		Qp *qp = static_cast<Qp *>(cookie);
 		ibv_async_event event = {};
 		event.event_type = type;
 		if (type == IBV_EVENT_CQ_ERR)
-			event.element.cq = &qp->send_cq_->verbs_;
+			event.element.cq = failed == &qp->send_cq_->queue_
+				? &qp->send_cq_->verbs_
+				: &qp->recv_cq_->verbs_;
 		else if (type == IBV_EVENT_PORT_ERR)
 			event.element.port_num = 1;
 		else

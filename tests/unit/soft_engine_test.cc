@@ -916,6 +916,27 @@ TEST_F(Receives, RecordBeyondTheRingIsABreach)
 	EXPECT_TRUE(target_format.received.empty());
 }
 
+TEST_F(Receives, EventNamesTheirCompletionQueue)
+{
+	std::vector<std::pair<ibv_event_type, const CompletionQueue *>> events;
+	soft::Faults overrun;
+	overrun.cq_overrun_at = 1;
+	target.faults = &overrun;
+	target.cq = &cq;
+	target.cookie = &events;
+	target.on_event = [](void *to, ibv_event_type type, const CompletionQueue *which) {
+		static_cast<decltype(events) *>(to)->push_back({type, which});
+	};
+	post_receives(1);
+	post(write_with_immediate(1));
+	run();
+	ASSERT_EQ(events.size(), 2u);
+	EXPECT_EQ(events[0].first, IBV_EVENT_CQ_ERR);
+	EXPECT_EQ(events[0].second, &receive_cq);
+	EXPECT_EQ(events[1].first, IBV_EVENT_QP_FATAL);
+	EXPECT_EQ(events[1].second, nullptr);
+}
+
 TEST_F(Receives, QueuesMayShareThem)
 {
 	// A second pair.

@@ -131,8 +131,29 @@ TEST_F(EventLog, TellsOfBreaches)
 	ASSERT_EQ(all.size(), 2u);
 	EXPECT_EQ(all[0].at("event"), "breach");
 	EXPECT_EQ(all[0].at("what"), "WQE with an unknown opcode");
+	EXPECT_FALSE(all[0].contains("cqn"));
 	EXPECT_EQ(all[1].at("event"), "cqe");
 	EXPECT_EQ(all[1].at("status"), NDA_LOCAL_QP);
+}
+
+TEST_F(EventLog, TellsInWhichCompletionQueueABreachIs)
+{
+	TestNpu npu(manual());
+	TestNic nic(nullptr, 0, path.c_str());
+	TestQueue x(npu, nic), y(npu, nic);
+	x.connect(nic.gid(), y.qpn());
+	*npu.host<uint32_t>(x.cq()->cq_info.dbr_ci_va.iov_base) = hw::cq_record(1);
+	x.write(0, 0, 0, 0, 8);
+	ASSERT_TRUE(x.wait());
+	for (const json &line : lines()) {
+		if (line.at("event") != "breach")
+			continue;
+		EXPECT_EQ(line.at("what"),
+			"consumer index that went back, or beyond what was completed");
+		EXPECT_EQ(line.at("cqn"), x.cq()->resv[0]);
+		return;
+	}
+	FAIL() << "no breach";
 }
 
 TEST_F(EventLog, IsAppendedToByAllThatNameIt)

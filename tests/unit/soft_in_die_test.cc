@@ -19,10 +19,11 @@ constexpr uint32_t depth = 8;
 struct OpenNic {
 	ibv_context *context;
 
-	OpenNic()
+	explicit OpenNic(const char *inject)
 	{
 		nda_soft_nic_attr attr = {};
 		attr.model = "in_die";
+		attr.inject = inject;
 		context = api().nic_open(&attr);
 		EXPECT_NE(context, nullptr) << detail();
 	}
@@ -34,7 +35,8 @@ struct OpenNic {
 // the plainest possible driver.
 class InDie : public ::testing::Test {
 protected:
-	InDie() : queue_(npu_, nic_, options())
+	explicit InDie(const char *inject = nullptr)
+		: open_(inject), queue_(npu_, nic_, options())
 	{
 		mr_ = nic_.reg(memory_, 4096, static_cast<int>(access_flags));
 		connect();
@@ -295,6 +297,42 @@ TEST_F(InDie, AnImmediateConsumesAReceiveWhoseCompletionCarriesIt)
 	EXPECT_EQ(received.qpn, queue_.qpn());
 	EXPECT_EQ(word(0), 0x1122334455667788u);
 	EXPECT_EQ(npu_.violations(), 0u);
+}
+
+struct InDieOverrun : InDie {
+	InDieOverrun() : InDie("cq-overrun:1") {}
+};
+
+// The send CQ overruns later, as what is posted is flushed.
+TEST_F(InDieOverrun, NamesTheCompletionQueueThatFailed)
+{
+	QueueOptions o = options();
+	o.recv_cq = queue_.cq();
+	TestQueue y(npu_, nic_, o);
+	ASSERT_EQ(y.to_init(access_flags), 0) << detail();
+	ASSERT_EQ(y.to_rtr(nic_.gid(), y.qpn()), 0) << detail();
+	ASSERT_EQ(y.to_rts(), 0) << detail();
+
+	hw::request r = request(hw::op_write_immediate, 64, 0, 8);
+	uint64_t words[hw::wqe_words];
+	hw::encode(hw::request_wqe(r, 0, depth), words);
+	memcpy(npu_.host<uint8_t>(y.extend()->sq_info.qbuf.base), words, sizeof(words));
+	__atomic_store_n(npu_.host<uint32_t>(y.extend()->rq_info.dbr_pi_va.iov_base), 1u,
+		__ATOMIC_RELEASE);
+	__atomic_store_n(npu_.host<uint64_t>(y.extend()->sq_info.db_hw_va.iov_base),
+		hw::doorbell_value(hw::doorbell_template(y.qpn(), 4), 1), __ATOMIC_RELEASE);
+	step();
+
+	ibv_async_event event;
+	ASSERT_EQ(api().get_async_event(nic_.context(), &event), 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
+	EXPECT_EQ(event.element.cq, queue_.cq()->cq);
+	ASSERT_EQ(api().get_async_event(nic_.context(), &event), 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
+	EXPECT_EQ(event.element.qp, y.qp());
+	ASSERT_EQ(api().get_async_event(nic_.context(), &event), 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
+	EXPECT_EQ(event.element.cq, y.cq()->cq);
 }
 
 TEST_F(InDie, AWqeThatDoesNotAskGetsNoCompletion)
