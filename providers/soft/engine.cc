@@ -100,7 +100,8 @@ Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t siz
 		(mr.access.load(std::memory_order_relaxed) & access) != access)
 		return Resolved::denied;
 	uint64_t mr_size = mr.size.load(std::memory_order_relaxed);
-	uint64_t inside = address - mr.address.load(std::memory_order_relaxed);
+	uint64_t mr_address = mr.address.load(std::memory_order_relaxed);
+	uint64_t inside = address - mr_address;
 	if (inside > mr_size || size > mr_size - inside)
 		return Resolved::denied;
 
@@ -110,6 +111,9 @@ Resolved resolve(const Peer &owner, uint32_t key, uint64_t address, uint64_t siz
 	// What the owner says of itself is checked against what is mapped here.
 	uint64_t at = mr.offset.load(std::memory_order_relaxed);
 	if (at > view.size || inside > view.size - at || size > view.size - at - inside)
+		return Resolved::denied;
+	// An NPU's memory begins with a page, so what is aligned there is so here.
+	if ((at ^ mr_address) % sizeof(Atomic::Word))
 		return Resolved::denied;
 	host = view.base + at + inside;
 	return Resolved::ok;

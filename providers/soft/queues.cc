@@ -610,6 +610,16 @@ uint64_t rnr_ns(uint8_t code)
 
 } // namespace
 
+// What may change while the entry is open.
+void Qp::tell_peer_of_changes(int mask)
+{
+	SharedQp &entry = Fabric::get().qp(queue_.qpn);
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		entry.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		entry.rnr_ns.store(rnr_ns(attr_.min_rnr_timer), std::memory_order_relaxed);
+}
+
 // While the entry is closed: nobody reads the rest of it.
 void Qp::open_to_peer()
 {
@@ -620,10 +630,9 @@ void Qp::open_to_peer()
 		entry.peer_gid[i].store(queue_.peer_gid[i], std::memory_order_relaxed);
 	}
 	entry.pd.store(queue_.pd, std::memory_order_relaxed);
-	entry.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
+	tell_peer_of_changes(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER);
 	entry.reads.store(attr_.max_dest_rd_atomic, std::memory_order_relaxed);
 	entry.receives.store(queue_.receive != nullptr, std::memory_order_relaxed);
-	entry.rnr_ns.store(rnr_ns(attr_.min_rnr_timer), std::memory_order_relaxed);
 	// What the peer offered to an earlier QP of this number is not for this one.
 	uint64_t offered = 0;
 	if (queue_.peer_qpn < qp_count)
@@ -824,10 +833,8 @@ int Qp::modify(const ibv_qp_attr &attr, int mask)
 		return fail(-EIO, "QP %u: went into the error state meanwhile", queue_.qpn);
 	if (to == IBV_QPS_RTR)
 		open_to_peer();
-	else if (to == IBV_QPS_RTS && (mask & IBV_QP_ACCESS_FLAGS))
-		Fabric::get()
-			.qp(queue_.qpn)
-			.access.store(attr_.qp_access_flags, std::memory_order_relaxed);
+	else if (to == IBV_QPS_RTS)
+		tell_peer_of_changes(mask);
 	if (to == IBV_QPS_INIT || to == IBV_QPS_RTR)
 		queue_.state = SendState::waiting;
 	if (from == IBV_QPS_RTR && to == IBV_QPS_RTS) {

@@ -190,6 +190,7 @@ private:
 	int to_rtr(const ibv_qp_attr &attr);
 	int close_to_peers(QpLife life);
 	void open_to_peer();
+	void tell_peer_of_changes(int mask);
 
 	Owned<ibv_qp_extend, Qp> extend_ = {};
 	Owned<ibv_qp, Qp> verbs_ = {};

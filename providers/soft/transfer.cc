@@ -27,10 +27,11 @@ bool compare_exchange(Atomic::Word *at, Atomic::Word &expected, Atomic::Word des
 	return done;
 }
 
+// Acquires: where nothing is replaced it is all that there is of the atomic.
 template <class T>
 T load(T *at)
 {
-	return __atomic_load_n(at, __ATOMIC_RELAXED);
+	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
 }
 
 Atomic::Word load(Atomic::Word *at)

@@ -368,6 +368,36 @@ TEST_F(Engine, AtomicsNeedAlignment)
 	EXPECT_EQ(there<uint64_t>(64), 0u);
 }
 
+TEST_F(Engine, RegionThatLiesAboutItsAlignmentIsDenied)
+{
+	// What a peer says of its regions, as far as the engine could believe it.
+	const soft::ControlSegment &control = soft::Fabric::get().self()->control();
+	auto &entry =
+		const_cast<soft::SharedMr &>(control.mrs[soft::mr_index(remote_mr->rkey)]);
+	for (uint8_t bytes : {4, 8, 16}) {
+		Work w = work(Operation::compare_swap, 0, 64, bytes);
+		w.atomic.size = bytes;
+		w.atomic.swap_or_add = 1;
+		entry.address = remote - bytes / 2;
+		EXPECT_EQ(status_of(w), NDA_REMOTE_ACCESS) << int{bytes};
+		w.remote -= bytes / 2; // its place in memory is aligned
+		EXPECT_EQ(status_of(w), NDA_REMOTE_INVALID) << int{bytes};
+		entry.address = remote;
+		entry.offset = entry.offset + bytes / 2;
+		w.remote = remote + 64;
+		EXPECT_EQ(status_of(w), NDA_REMOTE_ACCESS) << int{bytes};
+		entry.offset = entry.offset - bytes / 2;
+		EXPECT_EQ(status_of(w), NDA_OK) << int{bytes};
+		there<uint64_t>(64) = 0;
+	}
+	EXPECT_EQ(npu.read(remote, 256), std::vector<uint8_t>(256));
+	Work sum = write(0, 64, 8);
+	sum.reduce = soft::Reduce::add_int32;
+	entry.address = remote - 2;
+	EXPECT_EQ(status_of(sum), NDA_REMOTE_ACCESS);
+	entry.address = remote;
+}
+
 TEST_F(Engine, AtomicsNeedAccess)
 {
 	soft::SharedQp &target = soft::Fabric::get().qp(q.peer_qpn);

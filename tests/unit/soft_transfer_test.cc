@@ -86,6 +86,25 @@ TEST(CompareSwap, WithoutComparedBitsItIsASwap)
 	EXPECT_EQ(old, 1234u);
 }
 
+// As the thread sanitizer sees it, or a processor that orders less than x86.
+TYPED_TEST(EverySize, CompareSwapThatReplacesNothingAcquiresWhatItSaw)
+{
+	alignas(16) TypeParam flag = 0;
+	int data = 0;
+	std::thread writer([&] {
+		data = 42;
+		TypeParam old;
+		execute_atomic(Operation::fetch_add, operands<TypeParam>(1), &flag, &old);
+	});
+	TypeParam seen = 0;
+	while (seen != 1)
+		execute_atomic(
+			Operation::compare_swap, operands<TypeParam>(7, 5), &flag, &seen);
+	EXPECT_EQ(data, 42);
+	writer.join();
+	EXPECT_TRUE(flag == 1);
+}
+
 TEST(FetchAdd, NoCarryLeavesAFieldsTopBit)
 {
 	Atomic a = operands<uint32_t>(0x01010101);

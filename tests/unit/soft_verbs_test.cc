@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
 // The software 1825 NIC as its users meet it, in one process, stepped by hand.
+#include "providers/soft/fabric.h"
 #include "tests/mock/soft_bench.h"
 
 #include <numeric>
@@ -522,6 +523,34 @@ TEST_F(Pair, ModifyToErrorFlushesWhatIsOutstanding)
 		EXPECT_EQ(c->syndrome, hw::syndrome_flushed);
 		EXPECT_EQ(c->wqe, i);
 	}
+}
+
+// As peers read it; the times of the codes are the InfiniBand specification's.
+TEST_F(Pair, RnrTimerMayBeSetAtEveryStepFromReadyToReceiveOn)
+{
+	TestQueue x(npu_a, nic_a);
+	const std::atomic<uint64_t> &told = soft::Fabric::get().qp(x.qpn()).rnr_ns;
+	ASSERT_EQ(x.to_init(), 0);
+	ASSERT_EQ(x.to_rtr(nic_b.gid(), 1), 0) << detail();
+	EXPECT_EQ(told, 640'000u); // code 12
+
+	ibv_qp_attr attr = {};
+	attr.qp_state = IBV_QPS_RTS;
+	attr.min_rnr_timer = 1;
+	ASSERT_EQ(api().modify_qp(x.qp(), &attr,
+			  IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				  IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC |
+				  IBV_QP_MIN_RNR_TIMER),
+		0)
+		<< detail();
+	EXPECT_EQ(told, 10'000u);
+
+	attr.min_rnr_timer = 31;
+	ASSERT_EQ(api().modify_qp(x.qp(), &attr, IBV_QP_MIN_RNR_TIMER), 0) << detail();
+	EXPECT_EQ(told, 491'520'000u);
+	ibv_qp_init_attr init;
+	ASSERT_EQ(api().query_qp(x.qp(), &attr, IBV_QP_MIN_RNR_TIMER, &init), 0);
+	EXPECT_EQ(attr.min_rnr_timer, 31);
 }
 
 TEST_F(Pair, ResetMakesAFailedQpUsableAgain)
