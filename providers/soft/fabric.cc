@@ -299,6 +299,8 @@ bool Fabric::refuse_one()
 
 void Fabric::accept_all()
 {
+	if (!spare_)
+		spare_ = Fd(eventfd(0, EFD_CLOEXEC)); // someone else took its place
 	size_t strangers = 0;
 	for (auto &c : connections_)
 		strangers += c->state != Connection::State::member;
@@ -346,6 +348,10 @@ void Fabric::handle(Connection &connection)
 				connection.state != Connection::State::hello)
 				refuse(connection.socket.get(), -rc);
 			connection.over = true;
+			// At once: it may be here anew by another connection.
+			if (connection.peer)
+				connection.peer->lost_.store(
+					true, std::memory_order_release);
 			return;
 		}
 	}
@@ -399,7 +405,10 @@ int Fabric::handle_message(Connection &connection, const Message &m, Fd fd)
 int Fabric::map_control(uint64_t process, const Fd &fd, std::shared_ptr<Peer> &peer)
 {
 	auto known = peers_.find(process);
-	if (known != peers_.end()) {
+	// One that was dropped, as where descriptors had run out, may come anew. Queues
+	// keep the old one as long as they need it; its engines are in the new one's
+	// segment too, for quiesce() to wait for.
+	if (known != peers_.end() && !known->second->dead() && !known->second->refused_) {
 		peer = known->second;
 		return 0;
 	}
@@ -471,7 +480,6 @@ int Fabric::send_segments(int socket)
 void Fabric::drop_peer(Peer &peer)
 {
 	SOFT_LOG(info, "fabric: process %016" PRIx64 " is gone", peer.process());
-	peer.lost_.store(true, std::memory_order_release);
 	for (auto p = peers_.begin(); p != peers_.end();)
 		p = p->second->alive() ? std::next(p) : peers_.erase(p);
 	changed_.notify_all();
@@ -568,7 +576,8 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 	if (peer->refused_)
 		return fail_refused(process, peer->refused_);
 	if (peer->dead())
-		return fail(-ECONNRESET, "fabric: process %016" PRIx64 " died", process);
+		return fail(-ECONNRESET, "fabric: process %016" PRIx64 " hung up or died",
+			process);
 	if (!peer->complete_)
 		return fail(-ETIMEDOUT, "fabric: process %016" PRIx64 " does not answer",
 			process);
@@ -590,7 +599,7 @@ int Fabric::handshake(
 	int rc = send_message(socket, m);
 	Message reply;
 	Fd control;
-	if (rc == 0)
+	if (rc == 0 || rc == -EPIPE) // it may have said why it hung up
 		rc = receive_message(socket, reply, control, timeout_ms);
 	if (rc == -ECONNRESET)
 		return fail(-EACCES,

@@ -5,6 +5,7 @@
 #include "providers/soft/fabric.h"
 #include "tests/mock/soft_bench.h"
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -98,11 +99,22 @@ std::string obey(State &s, const std::string &line)
 			rc = s.queue->to_rts();
 		return result(rc);
 	}
+	if (verb == "reset") {
+		int rc = s.queue->to(IBV_QPS_RESET);
+		s.queue->restart();
+		return result(rc);
+	}
 	if (verb == "descriptors") { // COUNT: how many more it may have
 		unsigned count;
 		in >> count;
 		DescriptorLimit::set(count);
 		return "ok";
+	}
+	if (verb == "unlimited") { // descriptors again, as far as may be
+		struct rlimit limit;
+		getrlimit(RLIMIT_NOFILE, &limit);
+		limit.rlim_cur = limit.rlim_max;
+		return result(setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0);
 	}
 	if (verb == "fill") { // OFFSET COUNT SEED
 		uint64_t offset, count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
 // Software NPUs of several processes.
+#include "lib/common/fd.h"
 #include "providers/soft/fabric.h"
 #include "tests/mock/soft_bench.h"
 #include "tests/mock/soft_process.h"
@@ -94,6 +95,18 @@ protected:
 	{
 		queue.connect(r.gid, r.qpn);
 		EXPECT_EQ(r.connect(nic, queue), "ok");
+	}
+	void expect_both_ways(Remote &r)
+	{
+		npu.write(memory, pattern(100, 5));
+		queue.write(memory, mr->lkey, r.memory, r.rkey, 100);
+		std::optional<Cqe> c = queue.wait();
+		ASSERT_TRUE(c);
+		EXPECT_FALSE(c->error) << int{c->syndrome};
+		EXPECT_EQ(r.process.ask("check 0 100 5"), "ok");
+		EXPECT_EQ(r.process.ask("fill 0 100 9"), "ok");
+		EXPECT_EQ(r.process.ask(line("write", 100)), "ok");
+		EXPECT_EQ(npu.read(memory, 100), pattern(100, 9));
 	}
 	std::vector<uint8_t> pattern(size_t count, unsigned seed) const
 	{
@@ -427,6 +440,48 @@ TEST_F(Fabric, WantOfDescriptorsAtThePeerIsNamed)
 	EXPECT_EQ(queue.to_rtr(other.gid, other.qpn), 0) << detail();
 }
 
+TEST_F(Fabric, PeerThatLackedDescriptorsIsReachedOnceItHasThem)
+{
+	for (unsigned more : {0, 1}) {
+		Remote r;
+		EXPECT_EQ(queue.to_init(), 0);
+		EXPECT_EQ(r.process.ask("descriptors " + std::to_string(more)), "ok");
+		for (int i = 0; i < 3; i++)
+			EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -EMFILE) << detail();
+		EXPECT_EQ(r.process.ask("unlimited"), "ok");
+		EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), 0) << detail();
+		EXPECT_EQ(queue.to_rts(), 0) << detail();
+		EXPECT_EQ(r.connect(nic, queue), "ok");
+		expect_both_ways(r);
+		EXPECT_EQ(queue.to(IBV_QPS_RESET), 0) << detail();
+		queue.restart();
+	}
+}
+
+TEST_F(Fabric, PeerThatWasDroppedForWantOfDescriptorsConnectsAnew)
+{
+	Remote r;
+	connect(r);
+	expect_both_ways(r);
+	{
+		DescriptorLimit limit(0);
+		EXPECT_EQ(split(r.process.ask("second")).size(), 3u);
+		ibv_async_event event;
+		uint64_t end = now_ns() + uint64_t{deadline_ms} * 1000000;
+		int rc;
+		while ((rc = api().get_async_event(nic.context(), &event)) &&
+			now_ns() < end)
+			usleep(1000);
+		ASSERT_EQ(rc, 0);
+		EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
+	}
+	EXPECT_EQ(r.process.ask("reset"), "ok");
+	EXPECT_EQ(queue.to(IBV_QPS_RESET), 0) << detail();
+	queue.restart();
+	connect(r);
+	expect_both_ways(r);
+}
+
 TEST(Session, SecondDifferentSessionIsBusy)
 {
 	uint8_t other[NDA_SOFT_SESSION_BYTES];
@@ -466,7 +521,7 @@ protected:
 		memcpy(m.secret, session().bytes + 16, 16);
 		EXPECT_EQ(soft::send_message(socket.get(), m), 0);
 		soft::Message reply;
-		soft::Fd control;
+		Fd control;
 		EXPECT_EQ(soft::receive_message(socket.get(), reply, control, deadline_ms),
 			0);
 		EXPECT_EQ(reply.type, soft::MessageType::welcome);
@@ -475,7 +530,7 @@ protected:
 	void expect_dropped()
 	{
 		soft::Message reply;
-		soft::Fd fd;
+		Fd fd;
 		EXPECT_EQ(soft::receive_message(socket.get(), reply, fd, deadline_ms),
 			-ECONNRESET);
 		// And everyone else is served.
@@ -487,7 +542,7 @@ protected:
 		EXPECT_FALSE(c->error);
 	}
 
-	soft::Fd socket;
+	Fd socket;
 };
 
 std::atomic<int> handled{0};
@@ -496,7 +551,7 @@ TEST(Message, SignalsDoNotEndTheWaitForIt)
 {
 	int pair[2];
 	ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	soft::Fd receiving(pair[0]), sending(pair[1]);
+	Fd receiving(pair[0]), sending(pair[1]);
 	struct sigaction action = {}, before;
 	action.sa_handler = [](int) { handled++; };
 	sigaction(SIGPROF, &action, &before);
@@ -514,7 +569,7 @@ TEST(Message, SignalsDoNotEndTheWaitForIt)
 		EXPECT_EQ(soft::send_message(sending.get(), m), 0);
 	});
 	soft::Message m;
-	soft::Fd fd;
+	Fd fd;
 	EXPECT_EQ(soft::receive_message(receiving.get(), m, fd, deadline_ms), 0);
 	sender.join();
 	sigaction(SIGPROF, &before, nullptr);
@@ -524,9 +579,9 @@ TEST(Message, WaitForItEndsAtItsDeadline)
 {
 	int pair[2];
 	ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
-	soft::Fd receiving(pair[0]), silent(pair[1]);
+	Fd receiving(pair[0]), silent(pair[1]);
 	soft::Message m;
-	soft::Fd fd;
+	Fd fd;
 	EXPECT_EQ(soft::receive_message(receiving.get(), m, fd, 20), -ETIMEDOUT);
 }
 
@@ -564,7 +619,7 @@ TEST_F(Stranger, MessageOutOfOrderIsDropped)
 TEST_F(Stranger, ControlSegmentThatIsNotSealedIsDropped)
 {
 	send_hello();
-	soft::Fd open(memfd_create("test", MFD_CLOEXEC));
+	Fd open(memfd_create("test", MFD_CLOEXEC));
 	ASSERT_EQ(ftruncate(open.get(), sizeof(soft::ControlSegment)), 0);
 	EXPECT_EQ(soft::send_message(
 			  socket.get(), message(soft::MessageType::ready), open.get()),
@@ -575,7 +630,7 @@ TEST_F(Stranger, ControlSegmentThatIsNotSealedIsDropped)
 TEST_F(Stranger, ControlSegmentOfAnotherSizeIsDropped)
 {
 	send_hello();
-	soft::Fd fd;
+	Fd fd;
 	ASSERT_EQ(soft::make_sealed_memory("test", 4096, fd), 0);
 	EXPECT_EQ(soft::send_message(
 			  socket.get(), message(soft::MessageType::ready), fd.get()),
@@ -586,7 +641,7 @@ TEST_F(Stranger, ControlSegmentOfAnotherSizeIsDropped)
 TEST_F(Stranger, ControlSegmentThatIsNoneIsDropped)
 {
 	send_hello();
-	soft::Fd fd;
+	Fd fd;
 	ASSERT_EQ(soft::make_sealed_memory("test", sizeof(soft::ControlSegment), fd), 0);
 	EXPECT_EQ(soft::send_message(
 			  socket.get(), message(soft::MessageType::ready), fd.get()),
@@ -603,7 +658,7 @@ TEST_F(Stranger, MessageWithoutItsDescriptorIsDropped)
 
 // A control segment of this test's own making.
 struct FakeProcess {
-	soft::Fd fd;
+	Fd fd;
 	soft::Mapping mapping;
 
 	explicit FakeProcess(uint64_t process)
@@ -637,7 +692,7 @@ TEST_F(Stranger, DroppedPeerThatStillRunsIsWaitedFor)
 			  socket.get(), message(soft::MessageType::ready), fake.fd.get()),
 		0);
 	soft::Message reply;
-	soft::Fd fd;
+	Fd fd;
 	do
 		ASSERT_EQ(soft::receive_message(socket.get(), reply, fd, deadline_ms), 0);
 	while (reply.type != soft::MessageType::end);
@@ -660,7 +715,7 @@ TEST_F(Stranger, SegmentThatIsNotSealedIsDropped)
 	soft::Message m = message(soft::MessageType::segment), reply;
 	m.segment = 64;
 	m.size = 4096;
-	soft::Fd open(memfd_create("test", MFD_CLOEXEC)), fd;
+	Fd open(memfd_create("test", MFD_CLOEXEC)), fd;
 	ASSERT_EQ(ftruncate(open.get(), 4096), 0);
 	EXPECT_EQ(soft::send_message(socket.get(), m, open.get()), 0);
 	int rc;
