@@ -109,6 +109,12 @@ done
 run put --sizes 8 --iterations 100
 check "the table goes to stdout" grep -q '^ *8 B ' "$dir/out"
 check "no progress without a terminal" silent err
+# However many are asked for, they take at most the time of a measurement.
+for op in "put --sizes 8" "signal --sizes 8" "atomic --nic soft:xscale --op add" barrier; do
+	# shellcheck disable=SC2086
+	run $op --warmup 1000000000000 --seconds 0.1 --json
+	check "$op: a long warm-up ends" exits 0
+done
 
 # Doorbells.
 for ring in auto map proxy; do

@@ -27,8 +27,9 @@ public:
 
 private:
 	Outcome phase(uint64_t barriers, bool verify, Totals *totals, Histogram *latencies);
+	Outcome repeat(uint64_t most, Totals *totals, Histogram *latencies);
 	Outcome measure(Totals *totals, Histogram *latencies);
-	uint64_t how_many(const Totals &totals) const;
+	uint64_t how_many(uint64_t most, const Totals &totals) const;
 	void progress(const char *what);
 	void send_row(const Histogram &latencies, const Totals &totals);
 
@@ -60,11 +61,13 @@ Outcome Meeting::phase(uint64_t barriers, bool verify, Totals *totals, Histogram
 	work->messages = barriers;
 	work->letters = verify ? letters_ : 0;
 	work->results.resize(1);
+	// A barrier that fails looks at what was sent, which may take as long once more.
+	const uint64_t limit_us = go_limit_us + o_.timeout_ms * uint64_t(1000);
 	std::vector<Tally> tallies;
 	Outcome outcome = session_.agree(session_.fill(letters_, 0, letters_bytes(n_)));
 	if (outcome == Outcome::ok)
 		outcome = run_phase(session_,
-			{session_.kernels().barrier, work, work->results, go_limit_us,
+			{session_.kernels().barrier, work, work->results, limit_us,
 				barrier_name(barrier_), 0, 0},
 			*work, true, &tallies);
 	if (outcome == Outcome::ok)
@@ -76,12 +79,11 @@ Outcome Meeting::phase(uint64_t barriers, bool verify, Totals *totals, Histogram
 	return outcome;
 }
 
-// The next barriers of a measurement: those that fit into the time that is left, by what
+// The next of at most so many barriers: those that fit into the time that is left, by what
 // the ones before took; the same on all PEs. 0: it is enough.
-uint64_t Meeting::how_many(const Totals &totals) const
+uint64_t Meeting::how_many(uint64_t most, const Totals &totals) const
 {
 	const uint64_t done = totals.messages / n_;
-	const uint64_t most = o_.iterations == 0 ? UINT64_MAX : o_.iterations - done;
 	if (done == 0)
 		return std::min(most, first_barriers);
 	const double limit_ns = double(o_.time_limit_us) * 1e3;
@@ -91,7 +93,19 @@ uint64_t Meeting::how_many(const Totals &totals) const
 	// The first ones may have been fast: no more than ten times as many.
 	const double fit =
 		std::min(left_ns, go_ns) * double(done) / double(totals.elapsed_ns);
-	return std::min({most, done * 10, uint64_t(fit) + 1});
+	return std::min({most - done, done * 10, uint64_t(fit) + 1});
+}
+
+Outcome Meeting::repeat(uint64_t most, Totals *totals, Histogram *latencies)
+{
+	Outcome outcome = Outcome::ok;
+	while (outcome == Outcome::ok) {
+		const uint64_t barriers = how_many(most, *totals);
+		if (barriers == 0)
+			break;
+		outcome = phase(barriers, false, totals, latencies);
+	}
+	return outcome;
 }
 
 Outcome Meeting::measure(Totals *totals, Histogram *latencies)
@@ -99,17 +113,11 @@ Outcome Meeting::measure(Totals *totals, Histogram *latencies)
 	const uint64_t warmup = o_.warmup < 0 ? default_warmup : uint64_t(o_.warmup);
 	Totals unused;
 	Histogram unused_latencies;
-	Outcome outcome = Outcome::ok;
 	progress("latency and rate");
-	if (warmup != 0)
-		outcome = phase(warmup, false, &unused, &unused_latencies);
-	while (outcome == Outcome::ok) {
-		const uint64_t barriers = how_many(*totals);
-		if (barriers == 0)
-			break;
-		outcome = phase(barriers, false, totals, latencies);
-	}
-	return outcome;
+	const Outcome outcome = repeat(warmup, &unused, &unused_latencies);
+	return outcome == Outcome::ok
+		? repeat(o_.iterations == 0 ? UINT64_MAX : o_.iterations, totals, latencies)
+		: outcome;
 }
 
 Outcome Meeting::operation(Barrier barrier)

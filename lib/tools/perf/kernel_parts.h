@@ -5,6 +5,7 @@
 #define NDA_PERF_KERNEL_PARTS_H
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include <nda/aiv/device.h>
@@ -93,18 +94,42 @@ private:
 	CoreResult &result_;
 };
 
-// Waits for all PEs but the own one.
+// What is known of a queue, of which the device has read all completions that are there.
+struct QueueEnd {
+	nda_status error; // NDA_OK: none
+	bool done;        // all that was posted
+};
+template <class Device>
+QueueEnd queue_end(const Device &device, uint32_t pe)
+{
+	const uint64_t state = device.queue_address(pe) + offsetof(nda_queue, state);
+	const auto word = [&](size_t offset) {
+		return device.core().template load<uint32_t>(state + offset);
+	};
+	return {nda_status(word(offsetof(nda_queue_state, error.status))),
+		word(offsetof(nda_queue_state, head)) ==
+			word(offsetof(nda_queue_state, tail))};
+}
+
+// Waits for all PEs, within one deadline. Of several that fail an error tells more than a
+// timeout.
 template <class Device>
 nda_status quiet_all(Device &device, CoreResult &result)
 {
+	const nda_status status = device.quiet();
+	if (status == NDA_OK)
+		return NDA_OK;
+	for (uint32_t pe = device.n_pes(); pe-- > 0;)
+		if (pe != device.my_pe() && !queue_end(device, pe).done)
+			result.peer = pe;
 	for (uint32_t pe = 0; pe < device.n_pes(); pe++) {
-		if (pe == device.my_pe())
+		const nda_status error = queue_end(device, pe).error;
+		if (pe == device.my_pe() || error == NDA_OK)
 			continue;
 		result.peer = pe;
-		if (nda_status status = device.quiet(pe); status != NDA_OK)
-			return status;
+		return error;
 	}
-	return NDA_OK;
+	return status;
 }
 
 // A kernel that uses the first queue of each core to each PE.

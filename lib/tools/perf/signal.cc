@@ -36,6 +36,7 @@ private:
 	Outcome verify(uint64_t burst);
 	Outcome ping_pong(const PingPongWork &what, Histogram *latencies);
 	Outcome stream(const std::shared_ptr<Work> &work, std::vector<Tally> *tallies);
+	Outcome clear_signals();
 	Outcome set_memory();
 	Outcome check_memory(const Tally &sent);
 	PingPongWork new_ping_pong() const;
@@ -115,6 +116,12 @@ std::shared_ptr<Work> Signalling::new_work() const
 	return work;
 }
 
+Outcome Signalling::clear_signals()
+{
+	return session_.fill(signals_, 0, layout_.slots * o_.cores * signal_stride);
+}
+
+// Before a stream: its messages carry what is set here.
 Outcome Signalling::set_memory()
 {
 	round_++;
@@ -123,8 +130,7 @@ Outcome Signalling::set_memory()
 	if (outcome == Outcome::ok)
 		outcome = session_.fill(target_, pattern_poison, layout_.area_bytes);
 	if (outcome == Outcome::ok)
-		outcome = session_.fill(
-			signals_, 0, layout_.slots * o_.cores * signal_stride);
+		outcome = clear_signals();
 	return session_.agree(outcome);
 }
 
@@ -148,7 +154,12 @@ Outcome Signalling::ping_pong(const PingPongWork &what, Histogram *latencies)
 		work->time_us = what.time_us == 0 ? 0 : time_us;
 		const uint64_t limit_us = what.time_us == 0 ? verify_limit_us : time_us;
 		std::vector<Tally> tallies;
-		Outcome outcome = set_memory();
+		Outcome outcome = clear_signals();
+		// What is there must not pass for what is to come.
+		if (outcome == Outcome::ok && what.verify)
+			outcome =
+				session_.fill(target_, pattern_poison, layout_.area_bytes);
+		outcome = session_.agree(outcome);
 		if (outcome == Outcome::ok)
 			outcome = run_phase(session_,
 				{session_.kernels().ping_pong, work, work->results,

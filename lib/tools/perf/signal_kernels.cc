@@ -12,14 +12,49 @@ namespace {
 
 using aiv::cmp;
 
-// Who waits in vain for an answer may have sent something that failed: that tells more.
+// Waits for words of the own memory, all within one deadline. Who waits in vain may have
+// sent something that failed: nothing more is sent meanwhile, so one look at that is
+// enough, and it comes long before the deadline.
 template <class Device>
-nda_status why(Device &device, uint32_t peer, nda_status status)
+class Wait {
+public:
+	Wait(Device &device, uint64_t table, uint32_t peer)
+		: device_(device), peer_(peer), watch_(device.core()),
+		  deadline_(device.core(),
+			  {device.core().template load<uint32_t>(
+				   table + offsetof(nda_table, device_timeout_us)),
+				  table + offsetof(nda_table, abort)})
+	{}
+
+	nda_status until(uint64_t address, uint64_t at_least);
+
+private:
+	static constexpr uint64_t patience_ns = 1000000;
+
+	Device &device_;
+	const uint32_t peer_;
+	const Stopwatch watch_;
+	aiv::Deadline<SoftCore> deadline_;
+	bool sent_all_ = false;
+};
+
+template <class Device>
+nda_status Wait<Device>::until(uint64_t address, uint64_t at_least)
 {
-	if (status != NDA_TIMEOUT)
-		return status;
-	const nda_status sent = device.quiet(peer);
-	return sent == NDA_OK ? status : sent;
+	bool expired = false;
+	while (!device_.template test<uint64_t>(address, cmp::ge, at_least)) {
+		if (expired)
+			return deadline_.status();
+		if (!sent_all_ && watch_.ns() > patience_ns) {
+			nda_status status = device_.quiet(peer_);
+			if (status != NDA_OK)
+				return status;
+			sent_all_ = true;
+		}
+		expired = deadline_.passed();
+		device_.core().relax();
+	}
+	return NDA_OK;
 }
 
 // One core's side of a ping-pong. In round r, from 1 on, every message of a burst carries
@@ -80,9 +115,9 @@ nda_status PingPong<Device>::send(uint64_t round, bool last)
 template <class Device>
 nda_status PingPong<Device>::receive(uint64_t round, bool *last)
 {
+	Wait<Device> wait(device_, work_.table, work_.peer);
 	for (uint64_t i = 0; i < work_.burst; i++) {
-		nda_status status = device_.template wait_until<uint64_t>(
-			signal(i), cmp::ge, 2 * round);
+		nda_status status = wait.until(signal(i), 2 * round);
 		if (status != NDA_OK)
 			return status;
 		if (work_.verify)
@@ -158,9 +193,8 @@ void ping_pong(const nda_core *core, void *arg)
 	if (result.status != NDA_OK)
 		return;
 	PingPong<Device> side(device, work, core);
-	result.status = why(device, work.peer,
-		work.begins ? begin(device, work, side, result)
-			    : answer(device, work, side, result));
+	result.status = work.begins ? begin(device, work, side, result)
+				    : answer(device, work, side, result);
 }
 
 // The letters that PEs leave at each other before every barrier. There are two sets: who
@@ -251,11 +285,12 @@ template <class Device>
 nda_status barrier(Device &device, BarrierWork &work, CoreResult &result)
 {
 	nda_status status = meet(device, work, result);
-	for (uint32_t pe = 0; pe < device.n_pes() && status == NDA_TIMEOUT; pe++)
-		if (pe != device.my_pe())
-			status = why(device, pe, status);
 	result.peer = any_peer;
-	return status;
+	if (status != NDA_TIMEOUT)
+		return status;
+	// What was sent and failed tells more.
+	const nda_status sent = quiet_all(device, result);
+	return sent == NDA_OK ? status : sent;
 }
 
 template <class Engine>
