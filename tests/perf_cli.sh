@@ -72,6 +72,11 @@ check "a bad number is wrong usage" exits 2
 check "a bad number is named" says "nda-perf: --pes: 'zero'"
 run put --sizes 1M --heap 64K
 check "a heap that is too small is wrong usage" exits 2
+run put --pes 16 --cores 48 --queues 32 --depth 32768 --json
+check "more memory than there is exits 1" exits 1
+check "more memory than there is is said once" [ "$(wc -l <"$dir/err")" -eq 1 ]
+check "more memory than there is is named" says \
+	"nda-perf: job: 16 PEs here with 24576 queues each, of depth 32768, need about "
 run put --nic soft:none --json
 check "an unknown NIC exits 3" exits 3
 check "an unknown NIC is named" says "soft:none"

@@ -8,7 +8,7 @@ TOOLS += $(PERF)
 
 # What needs neither libnda nor a kernel.
 perf_host_objs := $(call objs,$(addprefix lib/tools/perf/,atomic_math.cc file.cc histogram.cc job.cc layout.cc \
-	options.cc pattern.cc report.cc row.cc secret.cc sha256.cc))
+	memory.cc options.cc pattern.cc report.cc row.cc secret.cc sha256.cc))
 perf_pe_objs := $(call objs,$(addprefix lib/tools/perf/,atomic.cc atomic_kernels.cc barrier.cc copy.cc \
 	kernels.cc measure.cc pe.cc phase.cc session.cc signal.cc signal_kernels.cc))
 perf_libs := -lcrypto

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
-$(foreach test,perf_atomic_math perf_file perf_histogram perf_job perf_layout perf_options perf_pairs \
+$(foreach test,perf_atomic_math perf_file perf_histogram perf_job perf_layout perf_memory perf_options perf_pairs \
 	perf_pattern perf_report perf_row perf_secret perf_sha256,$(eval \
 	$(call unit_test,$(test)_test,$(perf_host_objs),$(perf_libs))))
 

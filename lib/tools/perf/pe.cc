@@ -35,7 +35,7 @@ PeEnd run_pe(const Options &options, const MemoryPlan &plan, const nda_bootstrap
 	const Send &send)
 {
 	Session session(options, bootstrap, send);
-	Outcome outcome = session.open(plan.heap_bytes);
+	Outcome outcome = session.open(plan);
 	if (outcome == Outcome::ok)
 		outcome = run(session, plan);
 	if (outcome == Outcome::ok)

@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/tools/perf/memory.h"
+
 namespace nda::perf {
 namespace {
 
-// What the NPU needs beside the heap: queues, tables, and room for alignment.
-constexpr uint64_t npu_spare_bytes = 64 << 20;
 constexpr uint64_t default_npu_bytes = uint64_t(1) << 30;
 constexpr int kernel_slack_ms = 5000;
 constexpr uint64_t launch_ns = 1000000; // until every core of every PE is there
@@ -77,9 +77,7 @@ Outcome Session::fail_call(int error)
 
 Outcome Session::open_npu(uint64_t heap_bytes)
 {
-	uint64_t queues =
-		uint64_t(options_.cores) * options_.queues * n_pes() * options_.depth * 256;
-	uint64_t need = heap_bytes + queues + npu_spare_bytes;
+	const uint64_t need = npu_bytes(options_, format_, heap_bytes);
 	nda_npu_attr attr = {};
 	if (need > default_npu_bytes)
 		attr.memory_bytes = (need + 4095) & ~uint64_t(4095);
@@ -119,7 +117,8 @@ Outcome Session::choose_kernels()
 	nda_nic_info info;
 	if (int error = nda_nic_query(nic_, &info, sizeof(info)))
 		return fail_call(error);
-	kernels_ = kernels_of(info.format);
+	format_ = info.format;
+	kernels_ = kernels_of(format_);
 	if (kernels_)
 		return options_.op == Op::atomic ? choose_atomics() : Outcome::ok;
 	return fail("nic " + options_.nic,
@@ -185,16 +184,28 @@ Outcome Session::open_group(uint64_t heap_bytes)
 	return fail_call(errno);
 }
 
-Outcome Session::open(uint64_t heap_bytes)
+// Of all PEs that are started here the first one looks: before any of them takes memory
+// that the kernel may end others for.
+Outcome Session::check_machine(const MemoryPlan &plan)
 {
-	Outcome opened = open_npu(heap_bytes);
+	if (pe() != options_.first_pe())
+		return Outcome::ok;
+	const std::string wrong = check_memory(options_, format_, plan, available_bytes());
+	return wrong.empty() ? Outcome::ok : fail("job", wrong);
+}
+
+Outcome Session::open(const MemoryPlan &plan)
+{
+	Outcome opened = open_nic();
 	if (opened == Outcome::ok)
-		opened = open_nic();
+		opened = check_machine(plan);
+	if (opened == Outcome::ok)
+		opened = open_npu(plan.heap_bytes);
 	// Whoever failed must not leave the others waiting in the group's creation.
 	opened = agree(opened);
 	if (opened == Outcome::ok)
 		opened = compare_options();
-	return opened == Outcome::ok ? open_group(heap_bytes) : opened;
+	return opened == Outcome::ok ? open_group(plan.heap_bytes) : opened;
 }
 
 Outcome Session::close()

@@ -14,6 +14,7 @@
 #include <nda/group.h>
 
 #include "lib/tools/perf/kernels.h"
+#include "lib/tools/perf/layout.h"
 #include "lib/tools/perf/options.h"
 #include "lib/tools/perf/row.h"
 
@@ -36,8 +37,8 @@ public:
 	Session &operator=(const Session &) = delete;
 	~Session();
 
-	// Opens NPU and NIC and joins the group, with so many bytes in the heap.
-	Outcome open(uint64_t heap_bytes);
+	// Opens NIC and NPU and joins the group.
+	Outcome open(const MemoryPlan &plan);
 	// Leaves the group together with the other PEs.
 	Outcome close();
 
@@ -89,6 +90,7 @@ public:
 private:
 	Outcome open_npu(uint64_t heap_bytes);
 	Outcome open_nic();
+	Outcome check_machine(const MemoryPlan &plan);
 	Outcome choose_kernels();
 	Outcome choose_atomics();
 	Outcome compare_options();
@@ -111,7 +113,8 @@ private:
 	nda_npu *npu_ = nullptr;
 	nda_nic *nic_ = nullptr;
 	nda_group *group_ = nullptr;
-	std::optional<Kernels> kernels_; // of the NIC's queue format
+	uint32_t format_ = 0;            // the NIC's, enum nda_format
+	std::optional<Kernels> kernels_; // of that
 	std::vector<Atomic> atomics_;
 	int exit_status_ = exit_ok;
 	bool broken_ = false; // a PE is gone, or a kernel doesn't end
