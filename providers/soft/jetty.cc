@@ -94,6 +94,36 @@ void Jetty::query(nda_soft_jetty_info &info) const
 	info.cq_record = cq.dbr_ci_va.iov_base;
 }
 
+// Before the first step: what a later one refused would leave the jetty on the way.
+int Jetty::check(const nda_soft_jetty_peer &peer) const
+{
+	if (peer.jetty_id == 0 || peer.jetty_id >> 20)
+		return fail(-EINVAL,
+			"jetty %u: the peer's jetty 0x%x is 0 or has more than 20 bits",
+			id(), peer.jetty_id);
+	if (peer.timeout > 31 || peer.retry_count > 7)
+		return fail(-EINVAL,
+			"jetty %u: timeout %u is more than 31, or retry count %u more than "
+			"7",
+			id(), peer.timeout, peer.retry_count);
+	if (peer.reserved[0] || peer.reserved[1])
+		return fail(-EINVAL, "jetty %u: reserved attribute is not 0", id());
+	return 0;
+}
+
+int Jetty::step(const ibv_qp_attr &attr, int mask)
+{
+	int rc = qp().modify(attr, mask | IBV_QP_STATE);
+	ibv_qp_attr now;
+	ibv_qp_init_attr init;
+	if (rc && qp().query(now, IBV_QP_STATE, init) == 0 && now.qp_state == IBV_QPS_ERR)
+		return fail(-EIO,
+			"jetty %u: a doorbell before it was connected has put it into the "
+			"error state, it must be reset",
+			id());
+	return rc;
+}
+
 int Jetty::connect(const nda_soft_jetty_peer &peer, uint32_t &tp_id)
 {
 	ibv_qp_attr attr = {};
@@ -102,13 +132,16 @@ int Jetty::connect(const nda_soft_jetty_peer &peer, uint32_t &tp_id)
 	Nic *nic = Nic::find(qp_->qp->context);
 	if (!nic)
 		return -EINVAL;
+	std::lock_guard<std::mutex> lock(mutex_);
 	if (connected_)
-		return fail(-EISCONN, "jetty %u: it is connected", qp_->qp->qp_num);
+		return fail(-EISCONN, "jetty %u: it is connected", id());
+	int rc = check(peer);
+	if (rc)
+		return rc;
 	attr.qp_state = IBV_QPS_INIT;
 	attr.port_num = 1;
 	attr.qp_access_flags = access;
-	int rc = qp().modify(
-		attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	rc = step(attr, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	if (rc)
 		return rc;
 	attr.qp_state = IBV_QPS_RTR;
@@ -120,9 +153,9 @@ int Jetty::connect(const nda_soft_jetty_peer &peer, uint32_t &tp_id)
 	memcpy(attr.ah_attr.grh.dgid.raw, peer.eid, sizeof(peer.eid));
 	attr.ah_attr.grh.sgid_index = eid_index;
 	attr.ah_attr.port_num = 1;
-	rc = qp().modify(attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	rc = step(attr,
+		IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	if (rc)
 		return rc;
 	attr.qp_state = IBV_QPS_RTS;
@@ -130,9 +163,9 @@ int Jetty::connect(const nda_soft_jetty_peer &peer, uint32_t &tp_id)
 	attr.retry_cnt = peer.retry_count;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 16;
-	rc = qp().modify(attr,
-		IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-			IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	rc = step(attr,
+		IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC);
 	if (rc)
 		return rc;
 	connected_ = true;
@@ -144,8 +177,11 @@ int Jetty::reset()
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_RESET;
-	connected_ = false;
-	return qp().modify(attr, IBV_QP_STATE);
+	std::lock_guard<std::mutex> lock(mutex_);
+	int rc = qp().modify(attr, IBV_QP_STATE);
+	if (rc == 0)
+		connected_ = false;
+	return rc;
 }
 
 } // namespace nda::soft

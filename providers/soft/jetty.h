@@ -7,6 +7,8 @@
 
 #include "providers/soft/queues.h"
 
+#include <mutex>
+
 namespace nda::soft {
 
 class Jetty {
@@ -26,10 +28,15 @@ public:
 
 private:
 	int init(const nda_soft_jetty_attr &attr);
+	int check(const nda_soft_jetty_peer &peer) const;
+	int step(const ibv_qp_attr &attr, int mask);
 	Qp &qp() const { return Qp::of(qp_->qp); }
+	uint32_t id() const { return qp_->qp->qp_num; }
 
 	ibv_cq_extend *cq_ = nullptr;
 	ibv_qp_extend *qp_ = nullptr;
+
+	std::mutex mutex_; // connecting and resetting take several steps
 	bool connected_ = false;
 };
 
