@@ -546,7 +546,7 @@ int Group::view_lend(uint32_t core, uint64_t &addr)
 				"%u posted, %u "
 				"done",
 				core, to, s.head, s.tail);
-		if (!aiv::hns1825::lend(&s))
+		if (!aiv::lend(&s))
 			return fail(-EOPNOTSUPP,
 				"group: view: the queue of core %u to PE %u had WQEs "
 				"without a completion "

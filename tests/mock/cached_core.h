@@ -319,13 +319,6 @@ public:
 	{
 		cache_->st_dev<T>(addr, value);
 	}
-	/* In memory, whatever the cache holds. */
-	template <class T>
-	T fetch_add(uint64_t addr, T value) const
-	{
-		return __atomic_fetch_add(
-			reinterpret_cast<T *>(addr), value, __ATOMIC_ACQ_REL);
-	}
 	template <class T>
 	T compare_swap(uint64_t addr, T compare, T swap) const
 	{

@@ -125,11 +125,6 @@ public:
 	}
 
 	template <class T>
-	T fetch_add(uint64_t addr, T value) const
-	{
-		return host_.fetch_add<T>(addr, value);
-	}
-	template <class T>
 	T compare_swap(uint64_t addr, T compare, T swap) const
 	{
 		return host_.compare_swap<T>(addr, compare, swap);

@@ -9,7 +9,7 @@
  *	EXPECT_TRUE(sim.run());
  *
  * A core is a fiber of the calling thread. It gives up its turn in relax() and, now and
- *then, at an access that others may see. A model is a function, called in between.
+ * then, at an access that others may see. A model is a function, called in between.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -98,12 +98,6 @@ public:
 	{
 		sim_->maybe_give_up_turn(fiber_);
 		host_.st_dev(addr, value);
-	}
-	template <class T>
-	T fetch_add(uint64_t addr, T value) const
-	{
-		sim_->maybe_give_up_turn(fiber_);
-		return host_.fetch_add<T>(addr, value);
 	}
 	template <class T>
 	T compare_swap(uint64_t addr, T compare, T swap) const

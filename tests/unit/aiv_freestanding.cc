@@ -135,7 +135,7 @@ extern "C" int nda_kernel_in_die(uint64_t table, uint32_t pe, uint64_t a, uint64
 extern "C" int nda_host_side_in_die(nda_queue *q, uint32_t head, uint32_t tail)
 {
 	q->state = in_die::derive_state(*q, head, tail, tail);
-	return in_die::queue_usable(*q) + in_die::lend(&q->state) +
+	return in_die::queue_usable(*q) + lend(&q->state) +
 		in_die::take_back(*q, &q->state);
 }
 
@@ -188,7 +188,7 @@ extern "C" void nda_model_rxe(const uint64_t *in, uint64_t *out)
 extern "C" int nda_host_side(nda_queue *q, uint32_t head, uint32_t tail)
 {
 	q->state = hns1825::derive_state(*q, head, tail, tail);
-	return hns1825::queue_usable(*q) + hns1825::lend(&q->state) +
+	return hns1825::queue_usable(*q) + lend(&q->state) +
 		hns1825::take_back(*q, &q->state);
 }
 

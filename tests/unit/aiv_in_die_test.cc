@@ -1110,10 +1110,10 @@ TEST(AivInDieLend, OnlyAnIdleQueueIsLentAndRefusesPostsUntilTakenBack)
 	nda_queue_state &state = s.queue().state;
 
 	s.put_many(1);
-	EXPECT_FALSE(aiv::in_die::lend(&state)) << "a WQE is outstanding";
+	EXPECT_FALSE(aiv::lend(&state)) << "a WQE is outstanding";
 	s.rig.nic_run(pe);
 	ASSERT_EQ(s.device.quiet(pe), NDA_OK);
-	ASSERT_TRUE(aiv::in_die::lend(&state));
+	ASSERT_TRUE(aiv::lend(&state));
 	EXPECT_EQ(s.put(), NDA_QUEUE_LENT);
 	/* The view posts and polls with its own code, three WQEs. */
 	state.head = 4;
@@ -1286,7 +1286,7 @@ private:
 		aiv::in_die::window want =
 			aiv::in_die::make_window(aiv::in_die::geometry_of(usual_.queue()),
 				u.head, u.tail, u.signalled);
-		ASSERT_EQ(u.limit, aiv::in_die::window_shut(u) ? u.head : want.limit);
+		ASSERT_EQ(u.limit, aiv::window_shut(u) ? u.head : want.limit);
 		ASSERT_EQ(u.next_slot, want.next_slot);
 		if (u.head == u.limit)
 			return; /* the complete way is next and uses nothing more */

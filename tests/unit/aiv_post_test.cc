@@ -448,7 +448,7 @@ TEST(AivLend, ALentQueueRefusesEverythingHoweverItsHeadMoves)
 	s.put_many(3);
 	s.rig.nic_run(pe);
 	ASSERT_EQ(s.device.quiet(pe), NDA_OK);
-	ASSERT_TRUE(aiv::hns1825::lend(&s.queue().state));
+	ASSERT_TRUE(aiv::lend(&s.queue().state));
 	s.recorder.stores.clear();
 	for (uint32_t moved : {0u, 1u, 100u, 0x10000u, 0x40000000u}) {
 		s.queue().state.head = 3 + moved;
@@ -473,7 +473,7 @@ TEST(AivLend, TakenBackTheQueueGoesOnWhereTheViewStopped)
 	s.put_many(5);
 	s.rig.nic_run(pe);
 	ASSERT_EQ(s.device.quiet(pe), NDA_OK);
-	ASSERT_TRUE(aiv::hns1825::lend(&q.state));
+	ASSERT_TRUE(aiv::lend(&q.state));
 	for (uint32_t i = 5; i < 19; i++) {
 		format::rdma op = {format::op_write, true, false, 8, 1, 2, 3, 4};
 		uint64_t w[8];
@@ -497,11 +497,11 @@ TEST(AivLend, OnlyAnIdleQueueInStepIsLent)
 	nda_queue_state &state = s.queue().state;
 
 	ASSERT_EQ(s.put(), NDA_OK);
-	EXPECT_FALSE(aiv::hns1825::lend(&state)) << "a WQE is outstanding";
+	EXPECT_FALSE(aiv::lend(&state)) << "a WQE is outstanding";
 	ASSERT_EQ(s.put(), NDA_OK);
 	s.rig.nic_run(pe);
 	ASSERT_EQ(s.device.quiet(pe), NDA_OK);
-	EXPECT_FALSE(aiv::hns1825::lend(&state)) << "CQEs are fewer than WQEs";
+	EXPECT_FALSE(aiv::lend(&state)) << "CQEs are fewer than WQEs";
 	EXPECT_FALSE(aiv::hns1825::take_back(s.queue(), &state)) << "not lent";
 	EXPECT_EQ(s.put(), NDA_OK) << "and nothing changed";
 }

@@ -192,6 +192,53 @@ TEST(SharedQueueErrors, ANicThatStopsEndsTheWaitAtItsDeadline)
 			NDA_OK, NDA_OK, NDA_OK, NDA_TIMEOUT, NDA_TIMEOUT}));
 }
 
+// A core that has taken a place and then went for good.
+void leave_a_place(Pair *pair, uint32_t lock)
+{
+	nda_queue_shared *s =
+		reinterpret_cast<nda_queue_shared *>(&pair->rig->queue(pe).state);
+
+	s->head++;
+	s->lock = lock;
+}
+
+TEST(SharedQueueErrors, APlaceThatNobodyFillsEndsTheQueueAtTheDeadline)
+{
+	Pair pair(16, 1, 0);
+	leave_a_place(&pair, 0);
+	Sim sim(9);
+	std::vector<enum nda_status> status;
+	sim.add_core([&](SimCore core) {
+		aiv::SharedDevice<SimCore> device;
+		const uint64_t at = Pair::base(pair.here) + 0x10000;
+		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
+		status.push_back(device.put_nbi(pe, at, at, 8));
+		status.push_back(device.put_nbi(pe, at, at, 8));
+		status.push_back(device.quiet(pe));
+	});
+	EXPECT_TRUE(sim.run());
+	EXPECT_EQ(status,
+		(std::vector<enum nda_status>{NDA_LOCAL_QP, NDA_LOCAL_QP, NDA_LOCAL_QP}));
+	EXPECT_EQ(pair.rig->queue(pe).state.error.status, uint32_t{NDA_LOCAL_QP});
+}
+
+TEST(SharedQueueErrors, ACoreThatWentWithTheLockHoldsNobodyForGood)
+{
+	Pair pair(16, 1, 0);
+	leave_a_place(&pair, 1);
+	Sim sim(11);
+	std::vector<enum nda_status> status;
+	sim.add_core([&](SimCore core) {
+		aiv::SharedDevice<SimCore> device;
+		const uint64_t at = Pair::base(pair.here) + 0x10000;
+		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
+		status.push_back(device.put_nbi(pe, at, at, 8));
+		status.push_back(device.quiet(pe));
+	});
+	EXPECT_TRUE(sim.run());
+	EXPECT_EQ(status, (std::vector<enum nda_status>{NDA_LOCAL_QP, NDA_TIMEOUT}));
+}
+
 TEST(SharedQueueErrors, TheUsualDeviceAndTheSharedOneRefuseEachOthersQueues)
 {
 	Pair pair(16, 1, 0);

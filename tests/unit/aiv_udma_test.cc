@@ -431,6 +431,18 @@ TEST(AivUdma, ACompletionOfNothingOutstandingIsNotBelieved)
 	EXPECT_EQ(s.device.put_nbi(pe, s.dst, s.src, 8), NDA_BAD_RESPONSE);
 }
 
+TEST(AivUdma, ACompletionOfAReceiveIsNotBelieved)
+{
+	OneCore s;
+	u::cqe received = {};
+
+	received.receive = 1;
+	ASSERT_EQ(s.device.put_nbi(pe, s.dst, s.src, 8), NDA_OK);
+	s.rig.complete(pe, received);
+	EXPECT_EQ(s.device.quiet(pe), NDA_BAD_RESPONSE);
+	EXPECT_EQ(s.device.put_nbi(pe, s.dst, s.src, 8), NDA_BAD_RESPONSE);
+}
+
 TEST(AivUdma, AWaitEndsByTheClock)
 {
 	OneCore s;

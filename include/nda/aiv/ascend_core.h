@@ -3,8 +3,8 @@
  * AscendCore: a vector core of an Ascend NPU. For the Ascend compiler, in a kernel's source
  * after kernel_operator.h:
  *
- *	__ubuf__ uint8_t *buffer = reinterpret_cast<__ubuf__ uint8_t *>(uint64_t{190 *
- *1024}); nda::aiv::AscendCore<> core(buffer, event);
+ *	auto *buffer = reinterpret_cast<__ubuf__ uint8_t *>(uint64_t{160 * 1024});
+ *	nda::aiv::AscendCore<> core(buffer, event);
  *	nda::aiv::Device<nda::aiv::AscendCore<>> nda;
  *	nda.open(core, table, AscendC::GetBlockIdx());
  *

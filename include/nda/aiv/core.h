@@ -19,11 +19,14 @@
  *   void relax()                    once per round of a wait
  *   static constexpr bool stages_wqes
  *                                   WQEs are put together in a buffer of the core and
- * copied to the ring: the core then also has void stage<T>(offset, value)      stores into
- * that buffer, 256 bytes void unstage(addr, offset, bytes) copies from there; in memory
- * when this returns static constexpr bool has_atomics it can change memory that others
- * change, too: T fetch_add<T>(addr, value)       of 4 or 8 bytes; both acquire and release
- *     T compare_swap<T>(addr, compare, swap)  the former value
+ *                                   copied to the ring; the core then also has
+ *     void stage<T>(offset, value)    stores into that buffer of 256 bytes
+ *     void unstage(addr, offset, n)   copies from there; in memory when this returns
+ *   static constexpr bool has_atomics
+ *                                   it can change memory that others change, too:
+ *     T compare_swap<T>(addr, compare, swap)
+ *                                   of 4 or 8 bytes; the former value; acquires and
+ *                                   releases
  *
  * @at names the place in an engine: tests take one away and see what breaks. Order comes
  * from acquire and release on the word itself, never from a fence. A core is copied into

@@ -25,8 +25,9 @@
  *
  * Every operation returns an enum nda_status:
  * - NDA_OK: posted (nbi), or done.
- * - NDA_INVALID: no such PE, no queue to it (which only the own PE may lack), a batch is
- *   open on the PE's queue, a range outside its region, or a key too wide for the format.
+ * - NDA_INVALID: no such PE, no queue to it (which the own PE may lack, and what a relay's
+ *   queue index does not reach), a batch is open on the PE's queue, a range outside its
+ *   region, or a key too wide for the format.
  * - NDA_QUEUE_LENT: the queue is lent to a compatibility view.
  * - NDA_TIMEOUT: no credit, or not done, by the table's deadline; not sticky. Of a transfer
  *   of more than one WQE the first may be on their way.
@@ -34,8 +35,12 @@
  * - NDA_NOT_SUPPORTED: the NIC's queue format has no such operation.
  * - Another: the queue's first error completion; sticky, nothing more is posted.
  *
- * Length 0 posts nothing. Longer than one WQE may be (1825: 2^31 - 1 bytes, rxe: 8 MiB) is
- * split.
+ * Length 0 posts nothing. What is longer than one WQE may be is split: IN_DIE 2^31 bytes,
+ * XSCALE and 1825 2^31 - 1, UDMA 256 MiB, rxe 8 MiB.
+ *
+ * The own PE: where the NIC sends to itself (IN_DIE, XSCALE, 1825, rxe) as to any other. On
+ * UDMA the core does it at once: put_immediate and compare_swap16 are NDA_NOT_SUPPORTED,
+ * atomics too unless the core has them, and addresses are not checked.
  */
 #ifndef NDA_AIV_DEVICE_H
 #define NDA_AIV_DEVICE_H
@@ -229,7 +234,7 @@ public:
 
 	/* As put_nbi(), with the bytes read here and now: @src is any own address that this
 	 * core can load from, and may be used again at once. NDA_INVALID if there are more
-	 * than a WQE of this queue has room for (sq_data_bytes). */
+	 * than a WQE has room for: IN_DIE 32, UDMA and rxe what the queue was made with. */
 	NDA_DEV enum nda_status put_inline_nbi(
 		uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 	{
@@ -248,7 +253,8 @@ public:
 
 	/* As put_nbi() of @n_pieces pieces of the own heap, one behind the other, to @dst;
 	 * and as get_nbi(), of @src to the pieces. One WQE: NDA_INVALID if they do not fit,
-	 * that is, more than sq_data_bytes / 16 of this queue, or too long in all. */
+	 * or are too long in all. IN_DIE takes 2, XSCALE 6 and a get 1, UDMA 13 and a get
+	 * 6, rxe what the queue was made with. */
 	NDA_DEV enum nda_status put_pieces_nbi(
 		uint32_t pe, uint64_t dst, const nda_piece *pieces, uint32_t n_pieces)
 	{
@@ -432,8 +438,10 @@ public:
 		if constexpr (Engine::supports(verb::compare_swap, 16)) {
 			uint64_t result = scratch(pe, NDA_SCRATCH_RESULT);
 
-			if (result == 0 || is_own(pe))
-				return is_own(pe) ? NDA_NOT_SUPPORTED : NDA_INVALID;
+			if (is_own(pe))
+				return NDA_NOT_SUPPORTED;
+			if (result == 0)
+				return NDA_INVALID;
 			operation op = heap_operation(
 				verb::compare_swap, queue_address(pe), dst, result, 16);
 			/* The target's alignment counts, and the heaps' may differ. */
@@ -444,11 +452,14 @@ public:
 			op.operand_high = swap[1];
 			op.compare = compare[0];
 			op.compare_high = compare[1];
-			enum nda_status status = post_operation(pe, op);
+			enum nda_status status = after_earlier_results(pe);
+			if (status == NDA_OK)
+				status = post_operation(pe, op);
 			if (status == NDA_OK)
 				status = quiet(pe);
 			if (status == NDA_OK) {
-				former[0] = read_result<uint64_t>(result);
+				core_.invalidate(site::result, result, 16);
+				former[0] = core_.template load<uint64_t>(result);
 				former[1] = core_.template load<uint64_t>(result + 8);
 			}
 			return status;
@@ -488,6 +499,8 @@ public:
 	template <class T>
 	NDA_DEV bool test(uint64_t addr, cmp how, T value) const
 	{
+		static_assert((sizeof(T) == 4 || sizeof(T) == 8) && T(1) / 2 == T(0),
+			"integers of 4 or 8 bytes");
 		core_.invalidate(site::waited_word, addr, sizeof(T));
 		T there = static_cast<T>(
 			core_.template load_acquire<typename word_of<sizeof(T)>::type>(
@@ -538,6 +551,7 @@ public:
 
 		if (n_pes_ == 0 || t.stride == 0 || t.size == 0 || t.sync == 0 ||
 			t.sync % NDA_CACHE_LINE != 0 || my_pe_ < t.start ||
+			t.size > uint32_t{1} << NDA_SYNC_ROUNDS ||
 			(my_pe_ - t.start) % t.stride != 0 || rank >= t.size ||
 			t.start >= n_pes_ || (n_pes_ - 1 - t.start) / t.stride < t.size - 1)
 			return NDA_INVALID;
@@ -599,14 +613,20 @@ public:
 
 		Deadline<Core> deadline(core_, limits_);
 		enum nda_status first = NDA_OK;
+		bool any = false;
 		uint64_t row = uint64_t{n_pes_} * NDA_QUEUE_STRIDE;
 		uint64_t q = queue_address(pe) - queue_index_ * row;
 		for (uint32_t i = 0; i < n_queues_; i++, q += row) {
-			enum nda_status status = quiet_row(q, pe, &deadline);
+			if (i != queue_index_)
+				core_.invalidate(site::table_queues, q, NDA_QUEUE_STRIDE);
+			if (!exists(q))
+				continue;
+			any = true;
+			enum nda_status status = queue_at(q).quiet(&deadline);
 			if (first == NDA_OK)
 				first = status;
 		}
-		return first;
+		return any || is_own(pe) ? first : NDA_INVALID;
 	}
 
 	/* Waits for all PEs, within one deadline. The status of the first PE that has one.
@@ -617,19 +637,17 @@ public:
 		enum nda_status first = n_pes_ == 0 ? NDA_INVALID : NDA_OK;
 
 		for (uint32_t pe = 0; pe < n_pes_; pe++) {
-			if (pe == my_pe_ && !reaches_itself())
+			if (!exists(queue_address(pe)))
 				continue;
-			enum nda_status status =
-				quiet_row(queue_address(pe), pe, &deadline);
+			enum nda_status status = queue(pe).quiet(&deadline);
 			if (first == NDA_OK)
 				first = status;
 		}
 		return first;
 	}
 
-	/* What is posted to @pe after this starts after what was posted before: WRITEs keep
-	 * their order anyway, and the next operation waits for READs at the NIC. Does not
-	 * wait here. */
+	/* What is posted to @pe after this takes effect after what was posted before: the
+	 * NIC waits, not this call. */
 	NDA_DEV enum nda_status fence(uint32_t pe)
 	{
 		if (pe >= n_pes_)
@@ -644,11 +662,10 @@ public:
 	}
 
 private:
-	/* Whether there is a queue to the own PE. */
-	NDA_DEV bool reaches_itself() const
+	/* Whether the row at @q is a queue: that to the own PE need not be. */
+	NDA_DEV bool exists(uint64_t q) const
 	{
-		return core_.template load<uint32_t>(
-			       queue_address(my_pe_) + offsetof(nda_queue, valid)) != 0;
+		return NDA_QUEUE_LOAD(core_, q, valid) != 0;
 	}
 
 	friend class Batch<Core, Engine>;
@@ -818,9 +835,16 @@ private:
 		return post_operation(pe, op);
 	}
 
-	/* One word for results is enough: a queue keeps its order, so what an earlier one
-	 * that timed out still writes is overwritten by the time that a later one is done.
-	 */
+	/* One word for results is enough: what an earlier one that timed out still writes
+	 * is overwritten by the time that a later one is done. */
+	NDA_DEV enum nda_status after_earlier_results(uint32_t pe)
+	{
+		if constexpr (Engine::keeps_order)
+			return NDA_OK;
+		else
+			return fence(pe);
+	}
+
 	template <class T>
 	NDA_DEV enum nda_status finish_atomic(verb what, uint32_t pe, uint64_t dst,
 		uint64_t operand, uint64_t compare, T *former)
@@ -830,10 +854,12 @@ private:
 				what, pe, dst, static_cast<T>(operand), former);
 
 		uint64_t result = scratch(pe, NDA_SCRATCH_RESULT);
+		enum nda_status status = after_earlier_results(pe);
 		/* The own PE's core can do all of them. */
-		enum nda_status status = Engine::emulates(what, sizeof(T))
-			? post_atomic<T>(what, pe, dst, operand, compare, result)
-			: start_atomic<T>(what, pe, dst, operand, compare, result);
+		if (status == NDA_OK)
+			status = Engine::emulates(what, sizeof(T))
+				? post_atomic<T>(what, pe, dst, operand, compare, result)
+				: start_atomic<T>(what, pe, dst, operand, compare, result);
 		if (status == NDA_OK)
 			status = quiet(pe);
 		if (status == NDA_OK)
@@ -883,7 +909,9 @@ private:
 
 		if (result == 0)
 			return NDA_INVALID;
-		enum nda_status status = get(pe, result, dst, sizeof(T));
+		enum nda_status status = after_earlier_results(pe);
+		if (status == NDA_OK)
+			status = get(pe, result, dst, sizeof(T));
 		if (status == NDA_OK)
 			*value = read_result<T>(result);
 		return status;
@@ -970,7 +998,8 @@ private:
 	{
 		uint32_t flags = NDA_QUEUE_LOAD(core_, q, state.flags);
 
-		if ((flags & (NDA_QUEUE_IN_BATCH | NDA_QUEUE_IN_VIEW)) != 0)
+		if ((flags & (NDA_QUEUE_IN_BATCH | NDA_QUEUE_IN_VIEW | NDA_QUEUE_SHARED)) !=
+			0)
 			return false;
 		NDA_QUEUE_STORE(core_, q, state.rung,
 			static_cast<uint16_t>(NDA_QUEUE_LOAD(core_, q, state.head)));

@@ -221,7 +221,8 @@ private:
 			head - NDA_QUEUE_LOAD(core_, q, state.signalled) != every - 1 ||
 			NDA_QUEUE_LOAD(core_, q, state.flags) !=
 				(in_batch ? NDA_QUEUE_IN_BATCH : 0) ||
-			sticky() != NDA_OK || op.length - 1 >= format::max_length)
+			sticky() != NDA_OK || op.length - 1 >= format::max_length ||
+			op.fence)
 			return false;
 		geometry r = load_geometry();
 		uint32_t tail = NDA_QUEUE_LOAD(core_, q, state.tail);

@@ -50,11 +50,6 @@ public:
 	}
 
 	template <class T>
-	T fetch_add(uint64_t addr, T value) const
-	{
-		return __atomic_fetch_add(at<T>(addr), value, __ATOMIC_ACQ_REL);
-	}
-	template <class T>
 	T compare_swap(uint64_t addr, T compare, T swap) const
 	{
 		__atomic_compare_exchange_n(at<T>(addr), &compare, swap, false,

@@ -489,6 +489,7 @@ struct Engine {
 	static constexpr bool has_inline_operand = true;
 	static constexpr bool has_pieces = true;
 	static constexpr bool reaches_itself = true;
+	static constexpr bool keeps_order = true;
 
 	NDA_DEV static constexpr bool emulates(verb, uint32_t) { return false; }
 

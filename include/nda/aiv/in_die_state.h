@@ -80,12 +80,6 @@ NDA_DEV window make_window(
 	return w;
 }
 
-/* Whether a post has to be refused, or done in another way, whatever the window says. */
-NDA_DEV bool window_shut(const nda_queue_state &s)
-{
-	return s.error.status != NDA_OK || s.flags != 0;
-}
-
 NDA_DEV geometry geometry_of(const nda_queue &q)
 {
 	return make_geometry(q.sq_base, q.sq_depth, q.cq_depth, q.signal_every);
@@ -112,22 +106,6 @@ NDA_DEV nda_queue_state derive_state(
 	s.next_slot = w.next_slot;
 	s.next_word0 = w.next_word0;
 	return s;
-}
-
-/*
- * Lends the queue to a view whose poster and poller count in head, tail and cq_ci
- * themselves: native posts are refused until take_back(), however head moves. False, and
- * nothing changed, if the queue is lent already, in error, in the middle of something, or
- * if its indices have come apart, which they do where not every WQE has a completion: such
- * a view counts CQEs as WQEs. No core may use the queue meanwhile.
- */
-NDA_DEV bool lend(nda_queue_state *s)
-{
-	if (window_shut(*s) || s->head != s->tail || s->cq_ci != s->head)
-		return false;
-	s->flags = NDA_QUEUE_IN_VIEW;
-	s->limit = s->head;
-	return true;
 }
 
 /* Takes a lent queue back from its view, from the indices the view left. False, and nothing

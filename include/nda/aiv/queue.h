@@ -18,6 +18,7 @@
  *   has_inline, has_inline_operand, has_pieces
  *                              what a payload may be beside one range of local memory
  *   reaches_itself             there are queues to the own PE, else Device does without
+ *   keeps_order                results of READs and atomics come in the order of posting
  */
 #ifndef NDA_AIV_QUEUE_H
 #define NDA_AIV_QUEUE_H
@@ -140,6 +141,28 @@ struct region_target {
 		return key_words[1];
 	}
 };
+
+/* Whether a post has to be refused, or done in another way, whatever the window says. */
+NDA_DEV bool window_shut(const nda_queue_state &s)
+{
+	return s.error.status != NDA_OK || s.flags != 0;
+}
+
+/*
+ * Lends the queue to a view whose poster and poller count in head, tail and cq_ci
+ * themselves: native posts are refused until the format's take_back(), however head moves.
+ * False, and nothing changed, if the queue is lent already, in error, in the middle of
+ * something, or if its indices have come apart, which they do where not every WQE has a
+ * completion: such a view counts CQEs as WQEs. No core may use the queue meanwhile.
+ */
+NDA_DEV bool lend(nda_queue_state *s)
+{
+	if (window_shut(*s) || s->head != s->tail || s->cq_ci != s->head)
+		return false;
+	s->flags = NDA_QUEUE_IN_VIEW;
+	s->limit = s->head;
+	return true;
+}
 
 /* Who may use a queue, by its mutable line. */
 template <class Core>
@@ -266,19 +289,12 @@ public:
 	NDA_DEV_SLOW enum nda_status post_any(const operation &op, bool in_batch) noexcept
 	{
 		enum nda_status status = refusal(in_batch);
-		uint64_t left = op.length;
-		bool more = left != 0 || op.even_empty;
-		operation part = op;
+		parts cut(op);
+		operation part;
 
 		if (status == NDA_OK)
 			status = self().accepts(op);
-		while (status == NDA_OK && more) {
-			more = left > Self::max_length;
-			part.length = more ? Self::max_length : left;
-			/* What is said once is said by the last. */
-			part.op = more && op.op != verb::read ? verb::write : op.op;
-			part.want_completion = !more && op.want_completion;
-
+		while (status == NDA_OK && cut.next(&part)) {
 			Deadline<Core> deadline(core_, limits_);
 			status = wait_for_credit(self().units(part), in_batch, &deadline);
 			if (status != NDA_OK)
@@ -286,10 +302,6 @@ public:
 			post_one(part, in_batch);
 			if (!in_batch)
 				ring();
-			left -= part.length;
-			part.remote_va += part.length;
-			part.local_va += part.length;
-			part.fence = false;
 		}
 		return status;
 	}
@@ -374,7 +386,7 @@ public:
 	NDA_DEV_SLOW enum nda_status wait_until_done(
 		uint32_t index, Deadline<Core> *deadline) noexcept
 	{
-		enum nda_status status = not_ours(false);
+		enum nda_status status = refusal(false);
 		reader r = start_reading();
 		uint32_t first = r.ci;
 		bool expired = false;
@@ -426,23 +438,14 @@ public:
 	NDA_DEV_SLOW enum nda_status post_shared(const operation &op) noexcept
 	{
 		enum nda_status status = shared_refusal();
-		uint64_t left = op.length;
-		bool more = left != 0 || op.even_empty;
-		operation part = op;
+		parts cut(op);
+		operation part;
+		uint32_t end;
 
 		if (status == NDA_OK)
 			status = self().accepts(op);
-		while (status == NDA_OK && more) {
-			more = left > Self::max_length;
-			part.length = more ? Self::max_length : left;
-			part.op = more && op.op != verb::read ? verb::write : op.op;
-			part.want_completion = !more && op.want_completion;
-			status = post_one_shared(part);
-			left -= part.length;
-			part.remote_va += part.length;
-			part.local_va += part.length;
-			part.fence = false;
-		}
+		while (status == NDA_OK && cut.next(&part))
+			status = post_one_shared(part, &end);
 		return status;
 	}
 
@@ -462,12 +465,9 @@ public:
 			operation flush = self().flush_operation();
 
 			flush.want_completion = true;
-			status = post_shared(flush);
+			status = post_one_shared(flush, &target);
 			if (status != NDA_OK && shared_sticky() == NDA_OK)
 				return status;
-			/* Somebody else's may be after it: no harm. */
-			if (status == NDA_OK)
-				target = shared_load(offsetof(nda_queue_shared, head));
 		}
 		for (;;) {
 			uint32_t tail = shared_load(offsetof(nda_queue_shared, tail));
@@ -529,6 +529,43 @@ protected:
 		return q_ + offsetof(nda_queue, state) + member;
 	}
 
+	NDA_DEV uint32_t shared_load(size_t member) const
+	{
+		return core_.template load_acquire<uint32_t>(shared(member));
+	}
+
+	/* An operation as the WQEs that its length needs. */
+	class parts {
+	public:
+		NDA_DEV explicit parts(const operation &op)
+			: rest_(op), more_(op.length != 0 || op.even_empty)
+		{}
+
+		/* The next one; false if there is none. */
+		NDA_DEV bool next(operation *part)
+		{
+			if (!more_)
+				return false;
+			more_ = rest_.length > Self::max_length;
+			*part = rest_;
+			if (!more_)
+				return true;
+			/* What is said once is said by the last. */
+			part->op = rest_.op == verb::read ? verb::read : verb::write;
+			part->want_completion = false;
+			part->length = Self::max_length;
+			rest_.length -= part->length;
+			rest_.remote_va += part->length;
+			rest_.local_va += part->length;
+			rest_.fence = false;
+			return true;
+		}
+
+	private:
+		operation rest_;
+		bool more_;
+	};
+
 	/* A reader of the CQ: indices as far as it has come, not yet published. */
 	struct reader {
 		uint32_t ci;
@@ -544,8 +581,11 @@ protected:
 	 * where it names nothing outstanding, or there are more CQEs than WQEs: nothing
 	 * that this CQ says can be believed any more.
 	 */
-	NDA_DEV static bool settle(reader *r, uint32_t done, uint32_t count)
+	NDA_DEV bool settle(reader *r, uint32_t done, uint32_t count) const
 	{
+		/* Of a shared queue others have posted since its head was read. */
+		if (NDA_DEV_RARE(done > r->head - r->tail) && is_shared())
+			r->head = shared_load(offsetof(nda_queue_shared, head));
 		bool known = done <= r->head - r->tail && count <= done;
 
 		if (known)
@@ -739,11 +779,6 @@ private:
 
 	/* ---- Shared queues ---- */
 
-	NDA_DEV uint32_t shared_load(size_t member) const
-	{
-		return core_.template load_acquire<uint32_t>(shared(member));
-	}
-
 	NDA_DEV enum nda_status shared_sticky() const
 	{
 		return static_cast<enum nda_status>(
@@ -770,7 +805,8 @@ private:
 		return interval;
 	}
 
-	NDA_DEV enum nda_status post_one_shared(const operation &op)
+	/* @end: the index after it. */
+	NDA_DEV enum nda_status post_one_shared(const operation &op, uint32_t *end)
 	{
 		uint32_t units = self().units(op);
 		uint32_t head = 0;
@@ -778,11 +814,12 @@ private:
 		enum nda_status status = reserve_shared(units, &head, &deadline);
 
 		if (status == NDA_OK)
-			status = wait_for_turn(head, &deadline);
+			status = wait_for_turn(head);
 		if (status != NDA_OK)
 			return status;
 
 		uint32_t next = head + units;
+		*end = next;
 		uint32_t mask = shared_interval() - 1;
 		self().write_wqe(op, head,
 			op.want_completion || mask == 0 || ((head ^ next) & ~mask) != 0,
@@ -823,23 +860,39 @@ private:
 		}
 	}
 
-	/* Whoever reserved and never wrote has taken the queue with it. */
-	NDA_DEV enum nda_status wait_for_turn(uint32_t head, Deadline<Core> *deadline)
+	/* Whoever reserved and does not write takes the queue with it, as this core does if
+	 * it gives up. */
+	NDA_DEV enum nda_status wait_for_turn(uint32_t head)
 	{
+		Deadline<Core> deadline(core_, limits_);
 		bool expired = false;
 
 		while (shared_load(offsetof(nda_queue_shared, turn)) != head) {
 			if (expired) {
-				while (!lock_shared())
-					core_.relax();
-				latch({NDA_LOCAL_QP, 0, 0, static_cast<uint16_t>(head)});
-				unlock_shared();
-				return NDA_LOCAL_QP;
+				latch_shared(head);
+				return deadline.status() == NDA_ABORTED ? NDA_ABORTED
+									: NDA_LOCAL_QP;
 			}
-			expired = deadline->passed();
+			expired = deadline.passed();
 			core_.relax();
 		}
 		return NDA_OK;
+	}
+
+	NDA_DEV void latch_shared(uint32_t head)
+	{
+		Deadline<Core> deadline(core_, {limits_.timeout_us, 0});
+		bool expired = false;
+
+		while (!lock_shared()) {
+			/* Whoever holds the lock may be the one that is gone. */
+			if (expired)
+				return;
+			expired = deadline.passed();
+			core_.relax();
+		}
+		latch({NDA_LOCAL_QP, 0, 0, static_cast<uint16_t>(head)});
+		unlock_shared();
 	}
 
 	NDA_DEV bool lock_shared() const
@@ -889,6 +942,10 @@ private:
 		enum nda_status status = NDA_OK;
 		bool expired = false;
 
+		/* Met before: nothing that this CQ says can be believed any more. */
+		if (sticky() == NDA_BAD_RESPONSE &&
+			NDA_QUEUE_LOAD(core_, q_, state.error.raw_status) == 0)
+			r.lost = true;
 		while (r.tail != r.head && !r.lost) {
 			if (self().consume(&r, r.head - r.tail) != 0)
 				continue;

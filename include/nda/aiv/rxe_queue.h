@@ -171,7 +171,7 @@ private:
 		what.flags = (signalled ? format::send_signalled : 0) |
 			(fence ? format::send_fence : 0) |
 			(op.inline_data || op.inline_operand ? format::send_inline : 0);
-		what.immediate = op.immediate;
+		what.immediate = op.op == verb::write_immediate ? op.immediate : 0;
 		what.remote_va = op.remote_va;
 		what.rkey = op.rkey;
 		what.compare_add = op.op == verb::compare_swap ? op.compare : op.operand;
@@ -277,9 +277,8 @@ private:
 	{
 		uint64_t wr_id = core_.template load<uint64_t>(cqe);
 		uint32_t before = static_cast<uint32_t>(wr_id) - r->tail;
-		bool known = wr_id >> 32 == 0 && before < r->head - r->tail;
-
-		known = Base::settle(r, known ? before + 1 : UINT32_MAX, count);
+		bool known =
+			Base::settle(r, wr_id >> 32 == 0 ? before + 1 : UINT32_MAX, count);
 		if (known && good)
 			return;
 
@@ -322,6 +321,7 @@ struct Engine {
 	static constexpr bool has_inline_operand = true;
 	static constexpr bool has_pieces = true;
 	static constexpr bool reaches_itself = true;
+	static constexpr bool keeps_order = true;
 
 	NDA_DEV static constexpr bool emulates(verb, uint32_t) { return false; }
 

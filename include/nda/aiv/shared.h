@@ -15,7 +15,8 @@
  * kept, that of different cores is the order in which they got their places.
  *
  * NDA_LOCAL_QP, sticky: another core took its place in the ring and has not written its WQE
- * by the deadline.
+ * by the deadline. If it was reading completions when it went, nobody can say so for all
+ * cores, and each finds out by its own deadline.
  */
 #ifndef NDA_AIV_SHARED_H
 #define NDA_AIV_SHARED_H

@@ -134,6 +134,7 @@ private:
 	using Base::latch;
 	using Base::q_;
 	using Base::shared;
+	using Base::shared_load;
 	using Base::shut;
 	using Base::signalled_up_to;
 	using Base::sticky;
@@ -162,14 +163,9 @@ private:
 
 	/* ---- Posting ---- */
 
-	NDA_DEV static bool is_inline(const operation &op)
-	{
-		return op.inline_data || op.inline_operand;
-	}
-
 	NDA_DEV static uint32_t sges_of(const operation &op)
 	{
-		if (is_inline(op))
+		if (op.inline_data)
 			return 0;
 		/* A notification of nothing has an entry of length 0, an immediate none. */
 		if (op.length == 0 && op.op == verb::write_immediate)
@@ -183,7 +179,7 @@ private:
 
 		if (!format::token_id_fits(op.rkey_id) || !format::token_id_fits(op.lkey))
 			return NDA_INVALID;
-		if (is_inline(op))
+		if (op.inline_data)
 			return op.length <=
 					format::max_inline(opcode,
 						NDA_QUEUE_LOAD(core_, q_, udma.max_inline))
@@ -202,7 +198,7 @@ private:
 
 		if (is_atomic(op.op))
 			return format::atomic_bbs;
-		return is_inline(op)
+		return op.inline_data
 			? format::bbs_of_inline(opcode, static_cast<uint32_t>(op.length))
 			: format::bbs_of_sges(opcode, sges_of(op));
 	}
@@ -275,7 +271,7 @@ private:
 				(in_batch ? NDA_QUEUE_IN_BATCH : 0) ||
 			sticky() != NDA_OK || op.length - 1 >= max_length ||
 			op.op > verb::read || op.n_pieces != 0 ||
-			(op.fence | op.inline_data | op.inline_operand | op.ordered) != 0 ||
+			(op.fence | op.inline_data | op.ordered) != 0 ||
 			!format::token_id_fits(op.rkey_id | op.lkey) ||
 			outstanding >= capacity || to_end == 0)
 			return false;
@@ -335,7 +331,7 @@ private:
 		uint64_t w[format::max_words];
 
 		bool strong = after_fence(head, fence) || op.ordered ||
-			op.op == verb::write_signal;
+			op.op == verb::write_signal || op.op == verb::write_immediate;
 
 		for (uint32_t i = 0; i < n; i++)
 			w[i] = 0;
@@ -372,7 +368,7 @@ private:
 		}
 
 		uint64_t *data = w + format::data_word(opcode_of(op.op));
-		if (is_inline(op)) {
+		if (op.inline_data) {
 			w[0] |= format::inline_bits(static_cast<uint32_t>(op.length));
 			fill_inline(op, data);
 		} else if (op.n_pieces == 0) {
@@ -485,13 +481,15 @@ private:
 			signalled = static_cast<uint32_t>(asked >> 32);
 			left = static_cast<uint32_t>(asked) - r->ci;
 		}
-		if (error && format::cqe_flush_done(word)) {
+		bool of_send = (word & format::cqe_receive) == 0;
+
+		if (error && of_send && format::cqe_flush_done(word)) {
 			/* There is no other to come for what is posted. */
 			r->tail = r->head;
 			if (!is_shared())
 				NDA_QUEUE_STORE(
 					core_, q_, state.udma.cqes, r->ci - signalled);
-		} else if (!believe(r, word, count, left, signalled)) {
+		} else if (!of_send || !believe(r, word, count, left, signalled)) {
 			r->lost = true;
 			r->seen = NDA_BAD_RESPONSE;
 			latch(error_of(NDA_BAD_RESPONSE, word));
@@ -509,6 +507,9 @@ private:
 	NDA_DEV bool believe(reader *r, uint64_t word, uint32_t count, uint32_t left,
 		uint32_t signalled) const
 	{
+		/* Of a shared queue others have posted since its head was read. */
+		if (is_shared())
+			r->head = shared_load(offsetof(nda_queue_shared, head));
 		uint32_t done = format::bbs_done(format::cqe_entry_index(word), r->tail,
 			NDA_QUEUE_LOAD(core_, q_, sq_depth));
 
@@ -618,6 +619,7 @@ struct Engine {
 	static constexpr bool has_pieces = true;
 	/* A jetty does not send to its own PE. */
 	static constexpr bool reaches_itself = false;
+	static constexpr bool keeps_order = false;
 
 	NDA_DEV static constexpr bool supports(verb v, uint32_t size)
 	{

@@ -462,6 +462,7 @@ struct Engine {
 	static constexpr bool has_inline_operand = false;
 	static constexpr bool has_pieces = true;
 	static constexpr bool reaches_itself = true;
+	static constexpr bool keeps_order = true;
 
 	NDA_DEV static constexpr bool supports(verb v, uint32_t size)
 	{

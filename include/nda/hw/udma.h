@@ -607,7 +607,8 @@ NDA_DEV cqe decode_cqe(const uint64_t in[cqe_words])
  * once. In a reader's loop over one lap a completion is a success exactly if the bits of
  * cqe_look_mask are the lap's owner bit, cqe_owner or 0. */
 constexpr uint64_t cqe_owner = 1u << 2;
-constexpr uint64_t cqe_look_mask = 0xffff0000u | 1u << 7 | cqe_owner;
+constexpr uint64_t cqe_receive = 1u << 0;
+constexpr uint64_t cqe_look_mask = 0xffff0000u | 1u << 7 | cqe_owner | cqe_receive;
 
 /* Whether there is a completion at consumer index @ci. */
 NDA_DEV constexpr bool cqe_ready(uint64_t word, uint32_t ci, uint32_t depth)
