@@ -215,14 +215,17 @@ int QpChannel::create_queues()
 	cq.type = mode;
 	cq.ops = npu_->ops();
 	clear_error_detail();
+	Npu::forget_driver_failure();
 	cq_ = ibv_create_cq_extend(nic_->extend(), &cq);
 	if (!cq_) {
 		const int error = errno, rc = error ? -error : -EIO;
 		explain_failure(rc, "CQ");
 		return rc;
 	}
-	const int rc = fill_cq();
-	return rc ? rc : create_qp(mode);
+	int rc = fill_cq();
+	if (!rc)
+		rc = create_qp(mode);
+	return rc ? rc : Npu::driver_failure();
 }
 
 int QpChannel::fill_cq()
@@ -445,7 +448,10 @@ int QpChannel::reset()
 	attr.qp_state = IBV_QPS_RESET;
 	state_ = State::failed;
 	was_reset_ = true;
+	Npu::forget_driver_failure();
 	int rc = nic_->modify_qp(qp_->qp, attr, IBV_QP_STATE);
+	if (!rc)
+		rc = Npu::driver_failure();
 	if (rc)
 		return fail_in(rc, "QP %u to RESET", qpn());
 	rc = fill_cq();

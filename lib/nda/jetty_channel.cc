@@ -119,7 +119,10 @@ int JettyChannel::create_queues()
 	const queue_buf_dma_mode mode = config_.dma_mode == NDA_DMA_INDEPENDENT
 		? QUEUE_BUF_DMA_MODE_INDEP_UB
 		: QUEUE_BUF_DMA_MODE_DEFAULT;
-	const int rc = nic_->create_jetty(*npu_, blocks, mode, jetty_);
+	Npu::forget_driver_failure();
+	int rc = nic_->create_jetty(*npu_, blocks, mode, jetty_);
+	if (!rc)
+		rc = Npu::driver_failure();
 	return rc ? rc : jetty_->query(queues_);
 }
 
@@ -165,7 +168,10 @@ int JettyChannel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 int JettyChannel::reset()
 {
 	state_ = State::failed;
-	const int rc = jetty_->reset();
+	Npu::forget_driver_failure();
+	int rc = jetty_->reset();
+	if (!rc)
+		rc = Npu::driver_failure();
 	if (!rc)
 		state_ = State::created;
 	return rc;

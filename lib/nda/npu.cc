@@ -19,6 +19,9 @@ namespace {
 // is after the last object that a driver made with its callbacks.
 std::array<std::atomic<Npu *>, npus_max> slots;
 
+// What drivers cannot be told: their memset returns nothing.
+thread_local int driver_memset_rc;
+
 constexpr uint32_t one_way = NDA_NPU_DOORBELL_MAP | NDA_NPU_DOORBELL_PROXY;
 constexpr uint32_t known_flags = NDA_NPU_STRICT | NDA_NPU_NO_ASSIST | one_way;
 
@@ -286,7 +289,21 @@ void Npu::ops_free(void *ptr)
 
 void Npu::ops_memset(void *dst, int value, size_t count)
 {
-	(void)memset(address(dst), value, count);
+	const int rc = memset(address(dst), value, count);
+	if (rc)
+		driver_memset_rc = rc;
+}
+
+void Npu::forget_driver_failure()
+{
+	driver_memset_rc = 0;
+}
+
+int Npu::driver_failure()
+{
+	return driver_memset_rc
+		? fail(driver_memset_rc, "npu soft: a driver could not set its memory")
+		: 0;
 }
 
 int Npu::ops_memcpy(

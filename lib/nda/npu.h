@@ -43,6 +43,10 @@ public:
 	bool busy();
 	bool contains(uint64_t addr, uint64_t size) const;
 	ibv_extend_ops *ops() const { return ops_; }
+	// The memset among the ops returns nothing: whoever has this thread call a driver
+	// that uses it asks here whether one failed since forget_driver_failure().
+	static void forget_driver_failure();
+	static int driver_failure();
 	// An NPU address is that of the host for the same memory.
 	bool shares_host_addresses() const { return !strict_; }
 
