@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * Groups of PEs: a symmetric heap, a channel from every core's queue to every PE, the own
- * one included, and the tables that kernels receive. The rules of nda/npu.h apply.
+ * Groups of PEs: a symmetric heap, a channel from every core's queue to every PE, and the
+ * tables that kernels receive. To the own PE there is a channel too, but for NICs of URMA
+ * jetties (UDMA), which do not send to themselves: there the device calls do the work. The
+ * rules of nda/npu.h apply.
+ *
+ * A group may have NICs of several queue formats. Each format has queues to every PE and a
+ * table of its own, all over the same heap; kernels choose by the table that they open. The
+ * functions that end in _of name a format by enum nda_format, NDA_FORMAT_NONE being that of
+ * nics[0]; those without are the same for nics[0]'s.
  *
  * Functions marked collective are called by every PE of the group in the same order. When
  * one PE fails in such a call it fails on all, with that PE's reason.
@@ -29,6 +36,10 @@ struct nda_group_region;
 enum nda_group_flags {
 	/* Several cores post to one queue, see nda/aiv/shared.h. */
 	NDA_GROUP_SHARED_QUEUES = 1 << 0,
+	/* UDMA: a core has queues to each PE through each other PE as well, see
+	 * nda/aiv/udma_relay.h: its port towards the relay leads to the peer's port towards
+	 * the relay. For each core, the square of the number of PEs. */
+	NDA_GROUP_RELAYS = 1 << 1,
 };
 
 /**
@@ -38,9 +49,10 @@ enum nda_group_flags {
  *   means 64 MiB
  * @n_cores: queue owners: cores that may use the table at a time, 1..48, the same on every
  *   PE; 0 means 1
- * @queues_per_core: of each core to each PE, 1..32, the same on every PE; 0 means 1
+ * @queues_per_core: of each core to each PE, 1..32, the same on every PE; 0 means 1, and
+ *   with NDA_GROUP_RELAYS it is 1
  * @channel: of all queues; its comp_mask counts
- * @flags: enum nda_group_flags
+ * @flags: enum nda_group_flags, the same on every PE
  * @reserved: must be 0
  */
 struct nda_group_attr {
@@ -57,8 +69,9 @@ struct nda_group_attr {
  * nda_group_create - joins the PEs of a bootstrap to a group; collective
  * @bootstrap: read during the call; its callbacks and cookie must outlive the group
  * @npu: kept by the group; where heap, queues and tables are
- * @nics: kept by the group; NICs of one queue format. The queues between PEs p and q are
- *   those of nics[(p + q) % n_nics] on both sides
+ * @nics: kept by the group, their formats in the same order on every PE. Of the n NICs of
+ *   one format, the queues between PEs p and q are those of number (p + q) % n on both
+ *   sides; those through relay r, of (p + r) % n at p and (q + r) % n at q
  * @n_nics: 1..32, the same on every PE
  * @attr: may be NULL
  * @attr_size: sizeof(*attr)
@@ -68,6 +81,7 @@ struct nda_group_attr {
  * Returns the group, to be destroyed by nda_group_destroy, or NULL with errno, the same on
  * every PE
  *   EINVAL      an argument, or PEs disagree about one
+ *   EOPNOTSUPP  relays, and no NIC is UDMA; or as of nda_channel_create
  *   EBUSY       soft: this process belongs to another job's session
  *   ENETDOWN    a NIC's port is down
  *   ENOMEM      no memory, or none in the NPU
@@ -131,15 +145,19 @@ int nda_group_heap_free(struct nda_group *group, uint64_t addr) NDA_NOEXCEPT;
 uint64_t nda_group_heap_base(const struct nda_group *group) NDA_NOEXCEPT;
 
 /* The address that a kernel receives: a struct nda_table in NPU memory. Valid until the
- * group is destroyed; 0 with the error detail set if @group is no group. */
+ * group is destroyed; 0 with the error detail set if @group is no group, or has no NIC of
+ * @format. */
 uint64_t nda_group_table(const struct nda_group *group) NDA_NOEXCEPT;
+uint64_t nda_group_table_of(
+	const struct nda_group *group, enum nda_format format) NDA_NOEXCEPT;
 
 /**
  * nda_group_abort - ends the waits of kernels
  * @value: not 0: every device call of this group's kernels on this PE that waits, now or
  *   later, returns NDA_ABORTED, once it has found nothing to do; 0: they wait again
  *
- * What was posted is still under way. May be called while a kernel runs.
+ * What was posted is still under way. May be called while a kernel runs. A repair leaves
+ * the word as it is.
  *
  * Returns 0 or -EINVAL.
  */
@@ -151,14 +169,18 @@ int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
  * Queue pairs of which either end has an error that a kernel has met are reset and
  * connected again, in their old memory and at the same place of the table; the others go on
  * as they are. What was under way on the broken ones is lost: how much of it has reached
- * the peer's memory is not known. No kernel may run on any PE: wait for them and bring
- * every queue that may be repaired to an end by quiet first.
+ * the peer's memory is not known. The sync area of the team of all PEs starts anew, so that
+ * barriers work again whose rounds not all PEs had come to; zero those of other teams
+ * yourself. No kernel may run on any PE: wait for them, and bring every queue to an end by
+ * quiet first.
  *
  * Returns 0, the same on every PE, or
+ *   -EINVAL      @group is no group
  *   -EBUSY       a kernel runs, or queues are lent to a view; nothing was done
  *   -ENETDOWN    a NIC's port is down
  *   other        of the bootstrap, the NIC or its extension driver. Queues that are not
- *                repaired stay in error; the call may be tried again
+ *                repaired are in error on both ends, with NDA_FLUSHED where there was
+ *                none; the call may be tried again
  */
 int nda_group_repair(struct nda_group *group) NDA_NOEXCEPT;
 
@@ -198,28 +220,38 @@ int nda_group_region_export(
 
 /**
  * nda_group_region_local - what device calls take of an own region
+ * @format: of the engine that does the transfer
+ * @relay: the PE that it goes through, the own one: none
  * @pe: the PE that the transfer goes to or comes from
  * @out: out
  *
- * Returns 0 or -EINVAL.
+ * Returns 0 or -EINVAL: an argument, or the group has no such format, or no such way.
  */
 int nda_group_region_local(
 	struct nda_group_region *region, uint32_t pe, struct nda_region *out) NDA_NOEXCEPT;
+int nda_group_region_local_of(struct nda_group_region *region, enum nda_format format,
+	uint32_t relay, uint32_t pe, struct nda_region *out) NDA_NOEXCEPT;
 
 /**
  * nda_group_region_import - what device calls take of a peer's region
+ * @format: of the engine that reaches it
+ * @relay: the PE that transfers go through, the own one: none
  * @desc: exported by a PE of this group
  * @out: out; its pe is the owner
  *
  * Takes no resources: there is nothing to release.
  *
  * Returns 0, or
- *   -EINVAL           NULL, or the descriptor is of a group of another shape
+ *   -EINVAL           NULL, or the descriptor is of a group of another shape, or this
+ *                     group has no such format, or no such way
  *   -EPROTO           @desc is no descriptor, or damaged
  *   -EPROTONOSUPPORT  @desc is of another version
  */
 int nda_group_region_import(struct nda_group *group,
 	const uint8_t desc[NDA_REGION_DESC_BYTES], struct nda_region *out) NDA_NOEXCEPT;
+int nda_group_region_import_of(struct nda_group *group, enum nda_format format,
+	uint32_t relay, const uint8_t desc[NDA_REGION_DESC_BYTES],
+	struct nda_region *out) NDA_NOEXCEPT;
 
 /**
  * nda_group_view_lend - lends the first queues of a core to the layout of the public
@@ -237,8 +269,9 @@ int nda_group_region_import(struct nda_group *group,
  *   -EALREADY    they are lent
  *   -EBUSY       a kernel runs, or a queue is not quiet
  *   -EIO         a queue is in error
- *   -EOPNOTSUPP  the group has more than one NIC, since these kernels use one local key; or
- *                not every WQE had a completion, which they count on
+ *   -EOPNOTSUPP  the group has no 1825, whose queues alone these kernels know; or more
+ *                than one, since they use one local key; or its queues are shared; or not
+ *                every WQE had a completion, which they count on
  *   -ENOMEM      no memory in the NPU
  */
 int nda_group_view_lend(
@@ -258,22 +291,28 @@ int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
 
 /**
  * nda_group_queue_error - reads the sticky error of a queue
+ * @format: of the queue
  * @pe: the PE that the queue leads to
- * @owner: whose queue it is: core * queues_per_core + queue
+ * @owner: whose queue it is: core * queues_per_core + queue; with relays
+ *   core * n_pes + relay
  * @error: out; status is NDA_OK if there is none
  *
  * Of what a core has consumed: an error completion still in its ring is not seen. May be
  * called while a kernel runs, and may then read a value that is being written.
  *
- * Returns 0 or -EINVAL.
+ * Returns 0 or -EINVAL: an argument, or the group has no such format or queue.
  */
 int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t owner,
 	struct nda_queue_error *error) NDA_NOEXCEPT;
+int nda_group_queue_error_of(struct nda_group *group, enum nda_format format, uint32_t pe,
+	uint32_t owner, struct nda_queue_error *error) NDA_NOEXCEPT;
 
 /**
  * nda_group_queue_query - what the channel of a queue is
+ * @format: of the queue
  * @pe: the PE that the queue leads to
- * @owner: whose queue it is: core * queues_per_core + queue
+ * @owner: whose queue it is: core * queues_per_core + queue; with relays
+ *   core * n_pes + relay
  * @info: out
  * @info_size: sizeof(*info)
  *
@@ -283,6 +322,8 @@ int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t owner,
  */
 int nda_group_queue_query(struct nda_group *group, uint32_t pe, uint32_t owner,
 	struct nda_channel_info *info, size_t info_size) NDA_NOEXCEPT;
+int nda_group_queue_query_of(struct nda_group *group, enum nda_format format, uint32_t pe,
+	uint32_t owner, struct nda_channel_info *info, size_t info_size) NDA_NOEXCEPT;
 
 #ifdef __cplusplus
 }

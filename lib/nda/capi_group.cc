@@ -35,6 +35,19 @@ int collect_nics(nda_nic *const *handles, uint32_t n, Group::Nics &out)
 	return 0;
 }
 
+int region_local(const Region &region, const Way &way, uint32_t pe, nda_region *out)
+{
+	return out ? region.local(way, pe, *out) : fail(-EINVAL, "region: out is NULL");
+}
+
+int region_import(const Group &group, const Way &way,
+	const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region *out)
+{
+	if (!desc || !out)
+		return fail(-EINVAL, "region: %s is NULL", desc ? "out" : "desc");
+	return import_region(group.shape(), way, desc, *out);
+}
+
 } // namespace
 
 NDA_API nda_group *nda_group_create(const nda_bootstrap *bootstrap, nda_npu *npu,
@@ -140,8 +153,14 @@ NDA_API uint64_t nda_group_heap_base(const nda_group *group) noexcept
 
 NDA_API uint64_t nda_group_table(const nda_group *group) noexcept
 {
+	return nda_group_table_of(group, NDA_FORMAT_NONE);
+}
+
+NDA_API uint64_t nda_group_table_of(const nda_group *group, nda_format format) noexcept
+{
 	auto object = lookup(group);
-	return object ? (*object)->table() : 0;
+	uint64_t addr = 0;
+	return object && !(*object)->table(format, addr) ? addr : 0;
 }
 
 NDA_API int nda_group_region_register(nda_group *group, uint64_t addr, uint64_t size_bytes,
@@ -190,11 +209,17 @@ NDA_API int nda_group_region_local(
 {
 	return guard([&] {
 		auto object = lookup(region);
-		if (!object)
-			return -EINVAL;
-		if (!out)
-			return fail(-EINVAL, "region: out is NULL");
-		return (*object)->local(pe, *out);
+		return object ? region_local(**object, (*object)->usual_way(), pe, out)
+			      : -EINVAL;
+	});
+}
+
+NDA_API int nda_group_region_local_of(nda_group_region *region, nda_format format,
+	uint32_t relay, uint32_t pe, nda_region *out) noexcept
+{
+	return guard([&] {
+		auto object = lookup(region);
+		return object ? region_local(**object, {format, relay}, pe, out) : -EINVAL;
 	});
 }
 
@@ -203,11 +228,19 @@ NDA_API int nda_group_region_import(nda_group *group,
 {
 	return guard([&] {
 		auto object = lookup(group);
-		if (!object)
-			return -EINVAL;
-		if (!desc || !out)
-			return fail(-EINVAL, "region: %s is NULL", desc ? "out" : "desc");
-		return import_region((*object)->shape(), desc, *out);
+		return object ? region_import(**object, {NDA_FORMAT_NONE, (*object)->pe()},
+					desc, out)
+			      : -EINVAL;
+	});
+}
+
+NDA_API int nda_group_region_import_of(nda_group *group, nda_format format, uint32_t relay,
+	const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region *out) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		return object ? region_import(**object, {format, relay}, desc, out)
+			      : -EINVAL;
 	});
 }
 
@@ -234,25 +267,37 @@ NDA_API int nda_group_view_return(nda_group *group, uint32_t core) noexcept
 NDA_API int nda_group_queue_error(
 	nda_group *group, uint32_t pe, uint32_t owner, nda_queue_error *error) noexcept
 {
+	return nda_group_queue_error_of(group, NDA_FORMAT_NONE, pe, owner, error);
+}
+
+NDA_API int nda_group_queue_error_of(nda_group *group, nda_format format, uint32_t pe,
+	uint32_t owner, nda_queue_error *error) noexcept
+{
 	return guard([&] {
 		auto object = lookup(group);
 		if (!object)
 			return -EINVAL;
 		if (!error)
 			return fail(-EINVAL, "group: queue error: error is NULL");
-		return (*object)->queue_error(pe, owner, *error);
+		return (*object)->queue_error(format, pe, owner, *error);
 	});
 }
 
 NDA_API int nda_group_queue_query(nda_group *group, uint32_t pe, uint32_t owner,
 	nda_channel_info *info, size_t info_size) noexcept
 {
+	return nda_group_queue_query_of(group, NDA_FORMAT_NONE, pe, owner, info, info_size);
+}
+
+NDA_API int nda_group_queue_query_of(nda_group *group, nda_format format, uint32_t pe,
+	uint32_t owner, nda_channel_info *info, size_t info_size) noexcept
+{
 	return guard([&] {
 		auto object = lookup(group);
 		if (!object)
 			return -EINVAL;
 		nda_channel_info found = {};
-		const int rc = (*object)->queue_info(pe, owner, found);
+		const int rc = (*object)->queue_info(format, pe, owner, found);
 		return rc ? rc : write_info(info, info_size, found, "group: queue query");
 	});
 }

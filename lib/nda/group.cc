@@ -17,18 +17,25 @@ namespace nda {
 namespace {
 
 constexpr uint32_t hello_magic = 0x4741444e; // "NDAG" in memory
-constexpr uint32_t hello_version = 2;
+constexpr uint32_t hello_version = 3;
 constexpr uint64_t heap_bytes_default = 64ull << 20;
 constexpr uint64_t page = 4096;
 // Of a view's buffer for results of atomics: what kernels of that library expect per peer.
 constexpr uint64_t view_amo_bytes = 1024;
 
 constexpr uint32_t group_queues_max = 32; // of a core to each PE
-constexpr uint64_t sync_offset = NDA_CACHE_LINE;
+constexpr uint32_t group_flags = NDA_GROUP_SHARED_QUEUES | NDA_GROUP_RELAYS;
 
-uint64_t scratch_offset(uint64_t queue)
+// Before the heap proper: a line that peers may read, a sync area for each engine, then
+// lines for each queue, so that no two cores share one.
+uint64_t sync_offset(size_t engine)
 {
-	return sync_offset + NDA_SYNC_BYTES + queue * NDA_SCRATCH_BYTES;
+	return NDA_CACHE_LINE + engine * NDA_SYNC_BYTES;
+}
+
+uint64_t scratch_offset(size_t n_engines, uint64_t queue)
+{
+	return sync_offset(n_engines) + queue * NDA_SCRATCH_BYTES;
 }
 
 // From the state of a queue that nobody has used.
@@ -60,8 +67,9 @@ struct Group::Hello {
 	uint32_t n_cores;
 	uint32_t queues_per_core;
 	uint32_t n_nics;
-	uint32_t format;
+	uint32_t flags;
 	uint32_t n_pes;
+	uint8_t formats[group_nics_max]; // by NIC
 	PeerHeap heap;
 };
 
@@ -87,13 +95,13 @@ int Group::create(const nda_bootstrap &bootstrap, int local, std::shared_ptr<Npu
 int Group::create_parts(const nda_group_attr *attr, size_t attr_size)
 {
 	int rc = read_attr(attr, attr_size);
-	for (const std::shared_ptr<Nic> &nic : nics_) {
-		if (!rc && nic->format() != nics_[0]->format())
-			rc = fail(-EINVAL, "nics %s and %s have different queue formats",
-				nics_[0]->name().c_str(), nic->name().c_str());
+	if (!rc)
+		rc = sort_nics();
+	if (!rc)
+		rc = count_rows();
+	for (const std::shared_ptr<Nic> &nic : nics_)
 		if (!rc && exchange_.session())
 			rc = nic->join_session(exchange_.session());
-	}
 	if (!rc)
 		rc = create_heap();
 	return rc ? rc : create_channels();
@@ -103,9 +111,9 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 {
 	nda_group_attr a;
 	int rc = nda::read_attr(a, attr, attr_size, 0, "attr");
-	if (!rc && (a.flags & ~uint32_t{NDA_GROUP_SHARED_QUEUES}))
+	if (!rc && (a.flags & ~group_flags))
 		rc = fail(-EINVAL, "attr: flags has unknown bits 0x%x",
-			a.flags & ~uint32_t{NDA_GROUP_SHARED_QUEUES});
+			a.flags & ~group_flags);
 	if (!rc && a.reserved)
 		rc = fail(-EINVAL, "attr: reserved is not 0");
 	if (!rc && a.n_cores > npu_cores_max)
@@ -123,16 +131,54 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 		return rc;
 	n_cores_ = a.n_cores ? a.n_cores : 1;
 	queues_per_core_ = a.queues_per_core ? a.queues_per_core : 1;
-	shared_queues_ = (a.flags & NDA_GROUP_SHARED_QUEUES) != 0;
+	flags_ = a.flags;
 	heap_bytes_ = page_up(a.heap_bytes ? a.heap_bytes : heap_bytes_default);
 	return 0;
 }
 
-// Before the heap proper: a line that peers may read, the sync area, then lines for each
-// queue, so that no two cores share one.
+// NICs of one format make an engine.
+int Group::sort_nics()
+{
+	for (uint32_t i = 0; i < nics_.size(); i++) {
+		const nda_format format = nics_[i]->format();
+		size_t at = 0;
+		while (at < shape_.engines.size() && shape_.engines[at].format != format)
+			at++;
+		if (at == shape_.engines.size())
+			shape_.engines.push_back({format, {}});
+		shape_.engines[at].nics.push_back(i);
+	}
+	shape_.relays = (flags_ & NDA_GROUP_RELAYS) != 0;
+	if (!shape_.relays)
+		return 0;
+	if (!shape_.engine(NDA_FORMAT_UDMA))
+		return fail(-EOPNOTSUPP, "attr: flags: relays are of UDMA, and no nic is");
+	if (queues_per_core_ != 1)
+		return fail(-EINVAL, "attr: queues_per_core %u: with relays it is 1",
+			queues_per_core_);
+	return 0;
+}
+
+int Group::count_rows()
+{
+	uint64_t rows = 0;
+	for (const GroupShape::Engine &engine : shape_.engines) {
+		Table table = {};
+		const bool relays = shape_.relays && engine.format == NDA_FORMAT_UDMA;
+		table.queues_per_core = relays ? shape_.n_pes : queues_per_core_;
+		table.first_row = static_cast<uint32_t>(rows);
+		rows += uint64_t{n_cores_} * table.queues_per_core;
+		tables_.push_back(std::move(table));
+	}
+	if (rows * shape_.n_pes <= UINT32_MAX / NDA_QUEUE_STRIDE)
+		return 0;
+	return fail(-EINVAL, "attr: %llu queues are too many for a table",
+		static_cast<unsigned long long>(rows * shape_.n_pes));
+}
+
 int Group::create_heap()
 {
-	reserved_bytes_ = page_up(scratch_offset(n_queues()));
+	reserved_bytes_ = page_up(scratch_offset(tables_.size(), n_queues()));
 	int rc = heap_buffer_.alloc(npu_, reserved_bytes_ + heap_bytes_);
 	if (!rc)
 		rc = npu_->memset(heap_buffer_.addr(), 0, reserved_bytes_);
@@ -153,22 +199,53 @@ int Group::create_heap()
 	return 0;
 }
 
+Group::Row Group::row_at(uint32_t index) const
+{
+	size_t engine = tables_.size() - 1;
+	while (index < tables_[engine].first_row)
+		engine--;
+	const uint32_t owner = index - tables_[engine].first_row;
+	const bool relays =
+		shape_.relays && shape_.engines[engine].format == NDA_FORMAT_UDMA;
+	return {engine, owner, relays ? owner % shape_.n_pes : shape_.pe};
+}
+
 // One to the own PE as well, connected to itself: a kernel need not treat itself apart. A
 // jetty does not send to its own PE; there Device goes without.
+bool Group::has_queue(const Row &row, uint32_t to) const
+{
+	if (row.relay != shape_.pe)
+		return to != shape_.pe && to != row.relay;
+	return to != shape_.pe || shape_.engines[row.engine].format != NDA_FORMAT_UDMA;
+}
+
+uint32_t Group::peer_row(uint32_t index, uint32_t to) const
+{
+	const Row r = row_at(index);
+	const bool relays =
+		shape_.relays && shape_.engines[r.engine].format == NDA_FORMAT_UDMA;
+	if (!relays)
+		return index;
+	// Its direct way is the row of its own number.
+	return index - r.relay + (r.relay == shape_.pe ? to : r.relay);
+}
+
 int Group::create_channels()
 {
 	channels_.resize(n_queues());
-	for (uint32_t owner = 0; owner < n_owners(); owner++) {
+	for (uint32_t i = 0; i < n_rows(); i++) {
+		const Row r = row_at(i);
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			const std::shared_ptr<Nic> &nic = nics_[nic_to(to)];
-			std::shared_ptr<Channel> &channel = channels_[index(owner, to)];
-			if (to == shape_.pe && nic->format() == NDA_FORMAT_UDMA) {
+			std::shared_ptr<Channel> &channel = channels_[index(i, to)];
+			if (!has_queue(r, to)) {
 				channel = Channel::none();
 				continue;
 			}
-			const int rc = Channel::create(nic, npu_, config_, channel);
+			const uint32_t nic =
+				shape_.own_nic(shape_.engines[r.engine], to, r.relay);
+			const int rc = Channel::create(nics_[nic], npu_, config_, channel);
 			if (rc)
-				return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
+				return fail_in(rc, "%s", text(i, to).c_str());
 		}
 	}
 	return 0;
@@ -185,7 +262,9 @@ void Group::fill_hello(Hello &hello) const
 	hello.heap_bytes = heap_bytes_;
 	hello.n_cores = n_cores_;
 	hello.queues_per_core = queues_per_core_;
-	hello.format = nics_[0]->format();
+	hello.flags = flags_;
+	for (size_t i = 0; i < nics_.size(); i++)
+		hello.formats[i] = static_cast<uint8_t>(nics_[i]->format());
 	hello.heap.addr = heap_buffer_.addr();
 	for (size_t i = 0; i < heap_mrs_.size(); i++) {
 		hello.heap.rkeys[i] = heap_mrs_[i]->rkey();
@@ -237,8 +316,12 @@ int Group::compare_hellos(const std::vector<Hello> &all) const
 				first.queues_per_core);
 		if (h.n_nics != first.n_nics)
 			return differ(pe, "n_nics", h.n_nics, first.n_nics);
-		if (h.format != first.format)
-			return differ(pe, "queue format", h.format, first.format);
+		if (h.flags != first.flags)
+			return differ(pe, "flags", h.flags, first.flags);
+		for (uint32_t i = 0; i < first.n_nics; i++)
+			if (h.formats[i] != first.formats[i])
+				return differ(
+					pe, "queue format", h.formats[i], first.formats[i]);
 	}
 	return 0;
 }
@@ -278,149 +361,227 @@ int Group::finish(const std::vector<uint8_t> &descs)
 
 int Group::connect_channels(const std::vector<uint8_t> &descs)
 {
-	for (uint32_t owner = 0; owner < n_owners(); owner++) {
+	for (uint32_t i = 0; i < n_rows(); i++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			const size_t theirs =
-				size_t(to) * n_queues() + index(owner, shape_.pe);
-			if (channels_[index(owner, to)]->connected())
+			if (channels_[index(i, to)]->connected())
 				continue;
-			const int rc = channels_[index(owner, to)]->connect(
+			const size_t theirs =
+				size_t(to) * n_queues() + index(peer_row(i, to), shape_.pe);
+			const int rc = channels_[index(i, to)]->connect(
 				descs.data() + theirs * NDA_CHANNEL_DESC_BYTES);
 			if (rc)
-				return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
+				return fail_in(rc, "%s", text(i, to).c_str());
 		}
 	}
 	return 0;
 }
 
-int Group::describe_queue(uint32_t owner, uint32_t to, nda_queue &queue) const
+int Group::describe_queue(uint32_t i, uint32_t to, nda_queue &queue) const
 {
+	const Row r = row_at(i);
+	const GroupShape::Engine &engine = shape_.engines[r.engine];
 	const PeerHeap &peer = peers_[to];
-	const uint32_t nic = nic_to(to);
-	const Keys keys = {heap_mrs_[nic]->lkey(), peer.rkeys[nic], peer.rkey_ids[nic]};
-	const int rc = channels_[index(owner, to)]->describe(
+	const uint32_t theirs = shape_.peer_nic(engine, to, r.relay);
+	const Keys keys = {heap_mrs_[shape_.own_nic(engine, to, r.relay)]->lkey(),
+		peer.rkeys[theirs], peer.rkey_ids[theirs]};
+	const int rc = channels_[index(i, to)]->describe(
 		peer.addr - heap_buffer_.addr(), keys, queue);
 	if (rc)
-		return fail_in(rc, "%s to PE %u", text(owner).c_str(), to);
+		return fail_in(rc, "%s", text(i, to).c_str());
 	queue.scratch_remote = peer.addr;
-	queue.scratch_local = heap_buffer_.addr() + scratch_offset(index(owner, to));
-	if (shared_queues_)
+	queue.scratch_local =
+		heap_buffer_.addr() + scratch_offset(tables_.size(), index(i, to));
+	if (flags_ & NDA_GROUP_SHARED_QUEUES)
 		share(queue.state);
 	return 0;
 }
 
 int Group::publish()
 {
-	std::vector<nda_queue> queues(n_queues());
-	for (uint32_t owner = 0; owner < n_owners(); owner++) {
+	queues_.resize(n_queues());
+	for (uint32_t i = 0; i < n_rows(); i++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			const int rc = describe_queue(owner, to, queues[index(owner, to)]);
+			const int rc = describe_queue(i, to, queues_[index(i, to)]);
 			if (rc)
 				return rc;
 		}
 	}
-	nda_table header = {};
-	header.my_pe = shape_.pe;
-	header.n_pes = shape_.n_pes;
-	header.n_cores = n_cores_;
-	header.queues_per_core = queues_per_core_;
-	header.sync_area = heap_buffer_.addr() + sync_offset;
-	header.format = nics_[0]->format();
-	header.heap_base = heap_base();
-	header.heap_bytes = heap_bytes_;
-	header.device_timeout_us = config_.device_timeout_us;
-	const Image image = table_image(header, queues);
-	int rc = table_.alloc(npu_, page_up(image.size()));
-	if (!rc)
-		rc = npu_->write(table_.addr(), image.data(), image.size());
-	if (rc)
-		return fail_in(rc, "publish");
-	queues_ = std::move(queues);
+	for (size_t engine = 0; engine < tables_.size(); engine++) {
+		const int rc = publish_table(engine);
+		if (rc)
+			return fail_in(rc, "publish");
+	}
 	views_.resize(n_cores_);
 	return 0;
 }
 
-// A queue is broken if either end says so: then both start anew.
-int Group::find_broken(std::vector<uint8_t> &broken)
+int Group::publish_table(size_t engine)
 {
-	std::vector<uint8_t> own, all;
-	const int local = guard([&] {
-		if (npu_->busy())
-			return fail(-EBUSY, "group: repair: a kernel runs");
-		for (uint32_t core = 0; core < n_cores_; core++)
-			if (views_[core])
-				return fail(-EBUSY,
-					"group: repair: the queues of core %u are lent",
-					core);
-		own.resize(n_queues());
-		all.resize(size_t(n_queues()) * shape_.n_pes);
-		broken.resize(n_queues());
-		for (uint32_t i = 0; i < n_queues(); i++) {
-			nda_queue_error error = {};
-			const int rc = npu_->read(&error,
-				table_.addr() + state_offset(i) +
-					offsetof(nda_queue_state, error),
-				sizeof(error));
-			if (rc)
-				return rc;
-			own[i] = error.status != NDA_OK || !channels_[i]->connected();
-		}
-		return 0;
-	});
-	int rc = exchange_.agree(local);
-	if (!rc)
-		rc = exchange_.allgather(own.data(), all.data(), own.size());
-	if (rc)
-		return rc;
-	for (uint32_t owner = 0; owner < n_owners(); owner++)
-		for (uint32_t to = 0; to < shape_.n_pes; to++)
-			broken[index(owner, to)] = own[index(owner, to)] ||
-				all[size_t(to) * n_queues() + index(owner, shape_.pe)];
-	return 0;
+	Table &table = tables_[engine];
+	nda_table header = {};
+	header.my_pe = shape_.pe;
+	header.n_pes = shape_.n_pes;
+	header.n_cores = n_cores_;
+	header.queues_per_core = table.queues_per_core;
+	header.sync_area = heap_buffer_.addr() + sync_offset(engine);
+	header.format = shape_.engines[engine].format;
+	header.heap_base = heap_base();
+	header.heap_bytes = heap_bytes_;
+	header.device_timeout_us = config_.device_timeout_us;
+	const auto first = queues_.begin() + index(table.first_row, 0);
+	const Image image =
+		table_image(header, {first, first + n_owners(engine) * shape_.n_pes});
+	const int rc = table.memory.alloc(npu_, page_up(image.size()));
+	return rc ? rc : npu_->write(table.memory.addr(), image.data(), image.size());
 }
 
-int Group::reset_broken(const std::vector<uint8_t> &broken)
+int Group::table(nda_format format, uint64_t &addr) const
 {
-	for (uint32_t i = 0; i < n_queues(); i++) {
-		const int rc = broken[i] ? channels_[i]->reset() : 0;
-		if (rc)
-			return fail_in(rc, "group: repair: %s to PE %u",
-				text(i / shape_.n_pes).c_str(), i % shape_.n_pes);
-	}
-	return 0;
-}
-
-int Group::publish_again(const std::vector<uint8_t> &broken)
-{
-	for (uint32_t i = 0; i < n_queues(); i++) {
-		if (!broken[i])
+	for (size_t i = 0; i < tables_.size(); i++) {
+		if (format != NDA_FORMAT_NONE && shape_.engines[i].format != format)
 			continue;
-		nda_queue queue = {};
-		int rc = describe_queue(i / shape_.n_pes, i % shape_.n_pes, queue);
-		if (!rc)
-			rc = npu_->write(
-				table_.addr() + queue_offset(i), &queue, sizeof(queue));
-		if (rc)
-			return fail_in(rc, "group: repair");
-		queues_[i] = queue;
+		addr = tables_[i].memory.addr();
+		return 0;
 	}
-	return 0;
+	return fail(-EINVAL, "group: it has no NIC of format %u", unsigned(format));
 }
+
+uint64_t Group::queue_addr(uint32_t i, uint32_t pe) const
+{
+	const Row r = row_at(i);
+	return tables_[r.engine].memory.addr() + queue_offset(index(r.owner, pe));
+}
+
+// ---- Repair --------------------------------------------------------------------------
 
 int Group::repair()
 {
-	std::vector<uint8_t> broken, descs;
-	int rc = find_broken(broken);
-	if (!rc) // nobody connects before both ends are reset
-		rc = exchange_.agree(guard([&] { return reset_broken(broken); }));
+	Marks broken;
+	bool any = false;
+	int rc = find_broken(broken, any);
+	// Nobody resets one end while cores would still use the other, and nobody connects
+	// before both are reset.
 	if (!rc)
-		rc = exchange_descs(descs);
+		rc = exchange_.agree(guard([&] { return take_away(broken); }));
+	if (!rc)
+		rc = exchange_.agree(guard([&] { return reset_broken(broken); }));
+	if (rc || !any)
+		return rc;
+	std::vector<uint8_t> descs;
+	rc = exchange_descs(descs);
 	if (rc)
 		return rc;
 	return exchange_.agree(guard([&] {
 		const int local = connect_channels(descs);
 		return local ? local : publish_again(broken);
 	}));
+}
+
+int Group::check_idle() const
+{
+	if (npu_->busy())
+		return fail(-EBUSY, "group: repair: a kernel runs");
+	for (uint32_t core = 0; core < n_cores_; core++)
+		if (views_[core])
+			return fail(-EBUSY, "group: repair: the queues of core %u are lent",
+				core);
+	return 0;
+}
+
+int Group::mark_own_broken(Marks &own) const
+{
+	for (uint32_t i = 0; i < n_rows(); i++) {
+		for (uint32_t to = 0; to < shape_.n_pes; to++) {
+			nda_queue_error error = {};
+			const int rc = npu_->read(&error,
+				state_addr(i, to) + offsetof(nda_queue_state, error),
+				sizeof(error));
+			if (rc)
+				return rc;
+			own[index(i, to)] = error.status != NDA_OK ||
+				!channels_[index(i, to)]->connected();
+		}
+	}
+	return 0;
+}
+
+// A queue is broken if either end says so: then both start anew. @any: on any PE.
+int Group::find_broken(Marks &broken, bool &any)
+{
+	Marks own, all;
+	const int local = guard([&] {
+		own.resize(n_queues());
+		all.resize(size_t(n_queues()) * shape_.n_pes);
+		broken.resize(n_queues());
+		const int rc = check_idle();
+		return rc ? rc : mark_own_broken(own);
+	});
+	int rc = exchange_.agree(local);
+	if (!rc)
+		rc = exchange_.allgather(own.data(), all.data(), own.size());
+	if (rc)
+		return rc;
+	any = std::find(all.begin(), all.end(), 1) != all.end();
+	for (uint32_t i = 0; i < n_rows(); i++)
+		for (uint32_t to = 0; to < shape_.n_pes; to++)
+			broken[index(i, to)] = own[index(i, to)] ||
+				all[size_t(to) * n_queues() +
+					index(peer_row(i, to), shape_.pe)];
+	return 0;
+}
+
+// Calls visit(row, to) for each broken queue until one does not return 0.
+template <class Visit>
+int Group::for_broken(const Marks &broken, Visit visit)
+{
+	for (uint32_t i = 0; i < n_rows(); i++) {
+		for (uint32_t to = 0; to < shape_.n_pes; to++) {
+			const int rc = broken[index(i, to)] ? visit(i, to) : 0;
+			if (rc)
+				return fail_in(
+					rc, "group: repair: %s", text(i, to).c_str());
+		}
+	}
+	return 0;
+}
+
+// Whatever comes of the repair, cores find these in error until they are published again.
+int Group::take_away(const Marks &broken)
+{
+	return for_broken(broken, [&](uint32_t i, uint32_t to) {
+		nda_queue_state state = {};
+		int rc = npu_->read(&state, state_addr(i, to), sizeof(state));
+		if (rc)
+			return rc;
+		if (state.error.status == NDA_OK)
+			state.error.status = NDA_FLUSHED;
+		state.limit = state.tail = state.head;
+		return npu_->write(state_addr(i, to), &state, sizeof(state));
+	});
+}
+
+// Cores that left in the middle of a barrier have epochs that differ, whatever queues did.
+int Group::reset_broken(const Marks &broken)
+{
+	const int rc = npu_->memset(
+		heap_buffer_.addr() + sync_offset(0), 0, tables_.size() * NDA_SYNC_BYTES);
+	if (rc)
+		return fail_in(rc, "group: repair");
+	return for_broken(broken,
+		[&](uint32_t i, uint32_t to) { return channels_[index(i, to)]->reset(); });
+}
+
+int Group::publish_again(const Marks &broken)
+{
+	return for_broken(broken, [&](uint32_t i, uint32_t to) {
+		nda_queue queue = {};
+		int rc = describe_queue(i, to, queue);
+		if (!rc)
+			rc = npu_->write(queue_addr(i, to), &queue, sizeof(queue));
+		if (!rc)
+			queues_[index(i, to)] = queue;
+		return rc;
+	});
 }
 
 int Group::heap_alloc(uint64_t size, uint64_t &addr)
@@ -456,62 +617,85 @@ int Group::check_view(uint32_t core, const char *verb)
 	return 0;
 }
 
-// Reads the mutable lines of a core's queues to its peers, lets change(state, pe) return 0
+// Reads the mutable lines of a row's queues to the peers, lets change(state, pe) return 0
 // or a negative errno, and writes them back only if all of them agreed.
 template <class Change>
-int Group::change_states(uint32_t core, Change change)
+int Group::change_states(uint32_t row, Change change)
 {
-	const uint32_t owner = core * queues_per_core_;
 	std::vector<nda_queue_state> states(shape_.n_pes);
 	for (uint32_t to = 0; to < shape_.n_pes; to++) {
 		if (to == shape_.pe)
 			continue;
-		int rc = npu_->read(&states[to], state_addr(owner, to), sizeof(states[to]));
+		int rc = npu_->read(&states[to], state_addr(row, to), sizeof(states[to]));
 		if (!rc)
 			rc = change(states[to], to);
 		if (rc)
 			return rc;
 	}
 	for (uint32_t to = 0; to < shape_.n_pes; to++) {
-		const int rc = to == shape_.pe ? 0
-					       : npu_->write(state_addr(owner, to),
-							 &states[to], sizeof(states[to]));
+		const int rc = to == shape_.pe
+			? 0
+			: npu_->write(state_addr(row, to), &states[to], sizeof(states[to]));
 		if (rc)
 			return rc;
 	}
 	return 0;
 }
 
-int Group::create_view(uint32_t core, View &view)
+int Group::create_view(View &view)
 {
-	const uint32_t n = shape_.n_pes, owner = core * queues_per_core_;
+	const uint32_t n = shape_.n_pes, row = view.row;
+	const uint32_t nic = shape_.engines[row_at(row).engine].nics[0];
 	int rc = view.blob.alloc(npu_, page_up(view_bytes(n)));
 	if (!rc)
 		rc = view.amo.alloc(npu_, page_up(n * view_amo_bytes));
 	if (!rc)
 		rc = npu_->memset(view.amo.addr(), 0, n * view_amo_bytes);
 	if (!rc)
-		rc = Mr::create(nics_[0], npu_, view.amo.addr(),
+		rc = Mr::create(nics_[nic], npu_, view.amo.addr(),
 			page_up(n * view_amo_bytes), NDA_ACCESS_LOCAL_WRITE, view.amo_mr);
 	if (rc)
 		return rc;
 	std::vector<ViewPeer> peers(n);
 	for (uint32_t to = 0; to < n; to++) {
-		const Channel &channel = *channels_[index(owner, to)];
+		const Channel &channel = *channels_[index(row, to)];
 		ViewPeer &p = peers[to];
 		p.self = to == shape_.pe;
-		p.queue = queues_[index(owner, to)];
-		p.state_addr = state_addr(owner, to);
+		p.queue = queues_[index(row, to)];
+		p.state_addr = state_addr(row, to);
 		p.service_level = channel.service_level();
 		p.mtu_shift = channel.mtu_shift();
 		p.heap_addr = peers_[to].addr + reserved_bytes_;
 		p.heap_bytes = heap_bytes_;
-		p.heap_rkey = peers_[to].rkeys[0];
+		p.heap_rkey = peers_[to].rkeys[nic];
 		p.amo_addr = view.amo.addr() + to * view_amo_bytes;
 		p.amo_lkey = view.amo_mr->lkey();
 	}
-	const Image image = view_image(view.blob.addr(), peers, heap_mrs_[0]->lkey());
+	const Image image = view_image(view.blob.addr(), peers, heap_mrs_[nic]->lkey());
 	return npu_->write(view.blob.addr(), image.data(), image.size());
+}
+
+// Its kernels know one format, and use one lkey for whatever is theirs.
+int Group::find_lendable(uint32_t core, uint32_t &row) const
+{
+	size_t engine = 0;
+	while (engine < tables_.size() &&
+		shape_.engines[engine].format != NDA_FORMAT_HNS1825)
+		engine++;
+	if (engine == tables_.size())
+		return fail(-EOPNOTSUPP,
+			"group: view: its kernels know the 1825's queue format only, nic "
+			"%s has another",
+			nics_[0]->name().c_str());
+	if (shape_.engines[engine].nics.size() != 1)
+		return fail(-EOPNOTSUPP,
+			"group: view: needs a group of one NIC of the 1825's, this has %zu",
+			shape_.engines[engine].nics.size());
+	if (flags_ & NDA_GROUP_SHARED_QUEUES)
+		return fail(-EOPNOTSUPP,
+			"group: view: several cores share this group's queues");
+	row = tables_[engine].first_row + core * tables_[engine].queues_per_core;
+	return 0;
 }
 
 int Group::view_lend(uint32_t core, uint64_t &addr)
@@ -521,21 +705,14 @@ int Group::view_lend(uint32_t core, uint64_t &addr)
 		return rc;
 	if (views_[core])
 		return fail(-EALREADY, "group: view: the queues of core %u are lent", core);
-	if (nics_[0]->format() != NDA_FORMAT_HNS1825)
-		return fail(-EOPNOTSUPP,
-			"group: view: its kernels know the 1825's queue format only, nic "
-			"%s has another",
-			nics_[0]->name().c_str());
-	// Its kernels use one lkey for whatever is theirs.
-	if (shape_.n_nics != 1)
-		return fail(-EOPNOTSUPP,
-			"group: view: needs a group of one NIC, this has %u",
-			shape_.n_nics);
 	auto view = std::make_unique<View>();
-	rc = create_view(core, *view);
+	rc = find_lendable(core, view->row);
+	if (rc)
+		return rc;
+	rc = create_view(*view);
 	if (rc)
 		return fail_in(rc, "group: view");
-	rc = change_states(core, [&](nda_queue_state &s, uint32_t to) {
+	rc = change_states(view->row, [&](nda_queue_state &s, uint32_t to) {
 		if (s.error.status != NDA_OK)
 			return fail(-EIO,
 				"group: view: the queue of core %u to PE %u is in error",
@@ -543,14 +720,12 @@ int Group::view_lend(uint32_t core, uint64_t &addr)
 		if (s.flags || s.head != s.tail)
 			return fail(-EBUSY,
 				"group: view: the queue of core %u to PE %u is not quiet: "
-				"%u posted, %u "
-				"done",
+				"%u posted, %u done",
 				core, to, s.head, s.tail);
 		if (!aiv::lend(&s))
 			return fail(-EOPNOTSUPP,
 				"group: view: the queue of core %u to PE %u had WQEs "
-				"without a completion "
-				"(signal_every is not 1)",
+				"without a completion (signal_every is not 1)",
 				core, to);
 		return 0;
 	});
@@ -569,9 +744,9 @@ int Group::view_return(uint32_t core)
 	if (!views_[core])
 		return fail(
 			-EINVAL, "group: view: the queues of core %u are not lent", core);
-	rc = change_states(core, [&](nda_queue_state &s, uint32_t to) {
-		if (!aiv::hns1825::take_back(
-			    queues_[index(core * queues_per_core_, to)], &s))
+	const uint32_t row = views_[core]->row;
+	rc = change_states(row, [&](nda_queue_state &s, uint32_t to) {
+		if (!aiv::hns1825::take_back(queues_[index(row, to)], &s))
 			return fail(-EPROTO,
 				"group: view: somebody else took back the queue of core %u "
 				"to PE %u",
@@ -583,44 +758,70 @@ int Group::view_return(uint32_t core)
 	return rc;
 }
 
-std::string Group::text(uint32_t owner) const
+std::string Group::text(uint32_t i, uint32_t to) const
 {
-	std::string text = "queue of core " + std::to_string(owner / queues_per_core_);
-	if (queues_per_core_ > 1)
-		text = "queue " + std::to_string(owner % queues_per_core_) + text.substr(5);
+	const Row r = row_at(i);
+	const uint32_t per_core = tables_[r.engine].queues_per_core;
+	std::string text = "queue ";
+	if (r.relay != shape_.pe)
+		text += "through PE " + std::to_string(r.relay) + " ";
+	else if (per_core == queues_per_core_ && per_core > 1)
+		text += std::to_string(r.owner % per_core) + " ";
+	text += "of core " + std::to_string(r.owner / per_core) + " to PE " +
+		std::to_string(to);
+	if (tables_.size() > 1)
+		text += " by nic " + nics_[shape_.engines[r.engine].nics[0]]->name();
 	return text;
 }
 
 int Group::abort(uint32_t value)
 {
-	return npu_->write(
-		table_.addr() + offsetof(nda_table, abort), &value, sizeof(value));
+	for (const Table &table : tables_) {
+		const int rc = npu_->write(table.memory.addr() + offsetof(nda_table, abort),
+			&value, sizeof(value));
+		if (rc)
+			return rc;
+	}
+	return 0;
 }
 
-int Group::check_queue(uint32_t to, uint32_t owner, const char *verb) const
+int Group::find_row(nda_format format, uint32_t to, uint32_t owner, const char *verb,
+	uint32_t &row) const
 {
-	if (to < shape_.n_pes && owner < n_owners())
+	for (size_t i = 0; i < tables_.size(); i++) {
+		if (format != NDA_FORMAT_NONE && shape_.engines[i].format != format)
+			continue;
+		if (to >= shape_.n_pes || owner >= n_owners(i))
+			return fail(-EINVAL,
+				"group: queue %s: owner %u to PE %u: there are %u owners "
+				"and %u PEs",
+				verb, owner, to, n_owners(i), shape_.n_pes);
+		row = tables_[i].first_row + owner;
 		return 0;
-	return fail(-EINVAL,
-		"group: queue %s: owner %u to PE %u: there are %u owners and %u PEs", verb,
-		owner, to, n_owners(), shape_.n_pes);
+	}
+	return fail(-EINVAL, "group: queue %s: the group has no NIC of format %u", verb,
+		unsigned(format));
 }
 
-int Group::queue_info(uint32_t to, uint32_t owner, nda_channel_info &info)
+int Group::queue_info(
+	nda_format format, uint32_t to, uint32_t owner, nda_channel_info &info)
 {
-	const int rc = check_queue(to, owner, "query");
+	uint32_t row = 0;
+	const int rc = find_row(format, to, owner, "query", row);
 	if (!rc)
-		info = channels_[index(owner, to)]->info();
+		info = channels_[index(row, to)]->info();
 	return rc;
 }
 
-int Group::queue_error(uint32_t to, uint32_t owner, nda_queue_error &error)
+int Group::queue_error(
+	nda_format format, uint32_t to, uint32_t owner, nda_queue_error &error)
 {
-	int rc = check_queue(to, owner, "error");
+	uint32_t row = 0;
+	int rc = find_row(format, to, owner, "error", row);
 	if (rc)
 		return rc;
 	nda_queue_error found = {};
-	rc = npu_->read(&found, state_addr(owner, to) + offsetof(nda_queue_state, error),
+	rc = npu_->read(&found, state_addr(row, to) + offsetof(nda_queue_state, error),
 		sizeof(found));
 	if (!rc)
 		error = found;

@@ -2,6 +2,7 @@
 #ifndef NDA_LIB_GROUP_H
 #define NDA_LIB_GROUP_H
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ public:
 	int heap_alloc(uint64_t size, uint64_t &addr);
 	int heap_free(uint64_t addr);
 	uint64_t heap_base() const { return heap_buffer_.addr() + reserved_bytes_; }
-	uint64_t table() const { return table_.addr(); }
+	int table(nda_format format, uint64_t &addr) const;
 
 	int register_region(uint64_t addr, uint64_t size, uint32_t access,
 		std::shared_ptr<Region> &out);
@@ -47,9 +48,11 @@ public:
 	int view_return(uint32_t core);
 	int abort(uint32_t value);
 	int repair();
-	// owner: core * queues_per_core + queue.
-	int queue_error(uint32_t pe, uint32_t owner, nda_queue_error &error);
-	int queue_info(uint32_t pe, uint32_t owner, nda_channel_info &info);
+	// owner: as in the format's table.
+	int queue_error(
+		nda_format format, uint32_t pe, uint32_t owner, nda_queue_error &error);
+	int queue_info(
+		nda_format format, uint32_t pe, uint32_t owner, nda_channel_info &info);
 
 private:
 	// What PEs tell each other of a heap.
@@ -60,16 +63,32 @@ private:
 	};
 	struct Hello;
 	struct View {
+		uint32_t row;
 		NpuBuffer blob;
 		NpuBuffer amo;
 		std::shared_ptr<Mr> amo_mr;
 	};
 
+	// What the engine of the same index in the shape has.
+	struct Table {
+		uint32_t queues_per_core;
+		uint32_t first_row;
+		NpuBuffer memory;
+	};
+	// Queues to each PE, of one engine, core and queue. Rows of all engines count on.
+	struct Row {
+		size_t engine;
+		uint32_t owner; // core * queues_per_core + queue
+		uint32_t relay; // the own PE: none
+	};
+
 	explicit Group(const nda_bootstrap &bootstrap)
-		: exchange_(bootstrap), shape_{bootstrap.pe, bootstrap.n_pes, 0}
+		: exchange_(bootstrap), shape_{bootstrap.pe, bootstrap.n_pes, 0, false, {}}
 	{}
 	int create_parts(const nda_group_attr *attr, size_t attr_size);
 	int read_attr(const nda_group_attr *attr, size_t attr_size);
+	int sort_nics();
+	int count_rows();
 	int create_heap();
 	int create_channels();
 	void fill_hello(Hello &hello) const;
@@ -79,32 +98,49 @@ private:
 	int exchange_descs(std::vector<uint8_t> &all);
 	int finish(const std::vector<uint8_t> &descs);
 	int connect_channels(const std::vector<uint8_t> &descs);
-	int find_broken(std::vector<uint8_t> &broken);
-	int reset_broken(const std::vector<uint8_t> &broken);
-	int publish_again(const std::vector<uint8_t> &broken);
 	int publish();
-	int describe_queue(uint32_t owner, uint32_t pe, nda_queue &queue) const;
+	int publish_table(size_t engine);
+	int describe_queue(uint32_t row, uint32_t pe, nda_queue &queue) const;
 
-	uint32_t n_owners() const { return n_cores_ * queues_per_core_; }
-	uint32_t n_queues() const { return n_owners() * shape_.n_pes; }
-	uint32_t index(uint32_t owner, uint32_t pe) const
+	// Of a repair: which queues, by index().
+	using Marks = std::vector<uint8_t>;
+	int check_idle() const;
+	int mark_own_broken(Marks &own) const;
+	int find_broken(Marks &broken, bool &any);
+	template <class Visit>
+	int for_broken(const Marks &broken, Visit visit);
+	int take_away(const Marks &broken);
+	int reset_broken(const Marks &broken);
+	int publish_again(const Marks &broken);
+
+	uint32_t n_owners(size_t engine) const
 	{
-		return owner * shape_.n_pes + pe;
+		return n_cores_ * tables_[engine].queues_per_core;
 	}
-	std::string text(uint32_t owner) const; // "queue of core 3", "queue 1 of core 3"
-	uint32_t nic_to(uint32_t pe) const
+	uint32_t n_rows() const
 	{
-		return nic_between(shape_.pe, pe, shape_.n_nics);
+		return tables_.back().first_row + n_owners(tables_.size() - 1);
 	}
-	uint64_t state_addr(uint32_t owner, uint32_t pe) const
+	uint32_t n_queues() const { return n_rows() * shape_.n_pes; }
+	uint32_t index(uint32_t row, uint32_t pe) const { return row * shape_.n_pes + pe; }
+	Row row_at(uint32_t index) const;
+	bool has_queue(const Row &row, uint32_t to) const;
+	// The row of the peer's in which its end of the queue to `to` is.
+	uint32_t peer_row(uint32_t index, uint32_t to) const;
+	// "queue of core 3 to PE 1", "udma queue 2 of core 3 to PE 1"
+	std::string text(uint32_t row, uint32_t to) const;
+	uint64_t queue_addr(uint32_t row, uint32_t pe) const;
+	uint64_t state_addr(uint32_t row, uint32_t pe) const
 	{
-		return table_.addr() + state_offset(index(owner, pe));
+		return queue_addr(row, pe) + offsetof(nda_queue, state);
 	}
-	int check_queue(uint32_t pe, uint32_t owner, const char *verb) const;
+	int find_row(nda_format format, uint32_t pe, uint32_t owner, const char *verb,
+		uint32_t &row) const;
+	int find_lendable(uint32_t core, uint32_t &row) const;
 	int check_view(uint32_t core, const char *verb);
-	int create_view(uint32_t core, View &view);
+	int create_view(View &view);
 	template <class Change>
-	int change_states(uint32_t core, Change change);
+	int change_states(uint32_t row, Change change);
 
 	const Exchange exchange_;
 	GroupShape shape_;
@@ -113,8 +149,8 @@ private:
 	Nics nics_;
 	ChannelConfig config_;
 	uint32_t n_cores_ = 1;
-	uint32_t queues_per_core_ = 1;
-	bool shared_queues_ = false;
+	uint32_t queues_per_core_ = 1; // as asked for
+	uint32_t flags_ = 0;
 	uint64_t heap_bytes_ = 0;
 	uint64_t reserved_bytes_ = 0; // before the heap: the queues' scratch words
 	NpuBuffer heap_buffer_;
@@ -122,8 +158,8 @@ private:
 	std::vector<PeerHeap> peers_;
 	std::vector<std::shared_ptr<Channel>> channels_; // by index()
 	std::unique_ptr<Heap> heap_;
-	NpuBuffer table_;
-	std::vector<nda_queue> queues_;            // as published
+	std::vector<Table> tables_;
+	std::vector<nda_queue> queues_;            // as published, by index()
 	std::vector<std::unique_ptr<View>> views_; // by core; none while not lent
 };
 

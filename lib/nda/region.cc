@@ -30,7 +30,34 @@ struct Desc {
 };
 static_assert(sizeof(Desc) == NDA_REGION_DESC_BYTES, "no padding");
 
+int find_way(const GroupShape &shape, const Way &way, uint32_t to,
+	const GroupShape::Engine *&engine)
+{
+	engine = shape.engine(way.format);
+	if (!engine)
+		return fail(-EINVAL, "region: the group has no NIC of format %u",
+			unsigned(way.format));
+	if (way.relay >= shape.n_pes)
+		return fail(-EINVAL, "region: relay PE %u: the group has %u", way.relay,
+			shape.n_pes);
+	if (way.relay == shape.pe)
+		return 0;
+	if (!shape.relays || engine->format != NDA_FORMAT_UDMA || way.relay == to ||
+		to == shape.pe)
+		return fail(-EINVAL, "region: no way leads to PE %u through PE %u", to,
+			way.relay);
+	return 0;
+}
+
 } // namespace
+
+const GroupShape::Engine *GroupShape::engine(nda_format format) const
+{
+	for (const Engine &engine : engines)
+		if (format == NDA_FORMAT_NONE || engine.format == format)
+			return &engine;
+	return nullptr;
+}
 
 int Region::create(const GroupShape &shape, const std::vector<std::shared_ptr<Nic>> &nics,
 	const std::shared_ptr<Npu> &npu, uint64_t addr, uint64_t size, uint32_t access,
@@ -66,17 +93,21 @@ void Region::export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const
 	memcpy(desc, &d, sizeof(d));
 }
 
-int Region::local(uint32_t pe, nda_region &out) const
+int Region::local(const Way &way, uint32_t pe, nda_region &out) const
 {
 	if (pe >= shape_.n_pes)
 		return fail(-EINVAL, "region: PE %u: the group has %u", pe, shape_.n_pes);
-	out = {addr_, size_, mrs_[nic_between(shape_.pe, pe, shape_.n_nics)]->lkey(),
+	const GroupShape::Engine *engine = nullptr;
+	const int rc = find_way(shape_, way, pe, engine);
+	if (rc)
+		return rc;
+	out = {addr_, size_, mrs_[shape_.own_nic(*engine, pe, way.relay)]->lkey(),
 		shape_.pe, 0, 0};
 	return 0;
 }
 
-int import_region(
-	const GroupShape &shape, const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region &out)
+int import_region(const GroupShape &shape, const Way &way,
+	const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region &out)
 {
 	Desc d;
 	memcpy(&d, desc, sizeof(d));
@@ -97,7 +128,11 @@ int import_region(
 			"group has %u PEs "
 			"with %u NICs",
 			d.pe, d.n_pes, d.n_nics, shape.n_pes, shape.n_nics);
-	const uint32_t nic = nic_between(shape.pe, d.pe, shape.n_nics);
+	const GroupShape::Engine *engine = nullptr;
+	const int rc = find_way(shape, way, d.pe, engine);
+	if (rc)
+		return rc;
+	const uint32_t nic = shape.peer_nic(*engine, d.pe, way.relay);
 	out = {d.addr, d.size_bytes, d.rkeys[nic], d.pe, d.rkey_ids[nic], 0};
 	return 0;
 }

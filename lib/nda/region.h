@@ -13,17 +13,45 @@ namespace nda {
 
 constexpr uint32_t group_nics_max = 32;
 
-// Which of the group's NICs serves the queues between two PEs; both sides count alike.
-constexpr uint32_t nic_between(uint32_t pe, uint32_t other, uint32_t n_nics)
-{
-	return (pe + other) % n_nics;
-}
-
 // Who is who in a group; a region outlives the group it was made of.
 struct GroupShape {
+	// NICs of one queue format, by their index among all; they have a table of their
+	// own.
+	struct Engine {
+		nda_format format;
+		std::vector<uint32_t> nics;
+	};
+
+	// NDA_FORMAT_NONE: that of the first NIC. nullptr if there is none.
+	const Engine *engine(nda_format format) const;
+
+	// Which NIC serves the queue between two PEs on `owner`'s side, `other` being the
+	// peer or the relay on the way there. Both sides count alike.
+	static uint32_t nic(const Engine &engine, uint32_t owner, uint32_t other)
+	{
+		return engine.nics[(owner + other) % engine.nics.size()];
+	}
+	// ... of the own queue to `to`, through `relay` unless that is this PE itself.
+	uint32_t own_nic(const Engine &engine, uint32_t to, uint32_t relay) const
+	{
+		return nic(engine, pe, relay == pe ? to : relay);
+	}
+	uint32_t peer_nic(const Engine &engine, uint32_t to, uint32_t relay) const
+	{
+		return nic(engine, to, relay);
+	}
+
 	uint32_t pe;
 	uint32_t n_pes;
 	uint32_t n_nics;
+	bool relays;
+	std::vector<Engine> engines; // by their first NIC
+};
+
+// The way to a PE: by which of the group's engines, and through which PE.
+struct Way {
+	nda_format format;
+	uint32_t relay;
 };
 
 // Memory outside the heap, registered with every NIC of a group.
@@ -36,8 +64,10 @@ public:
 		const std::shared_ptr<Npu> &npu, uint64_t addr, uint64_t size,
 		uint32_t access, std::shared_ptr<Region> &out);
 
+	// By the group's first engine, without a relay.
+	Way usual_way() const { return {NDA_FORMAT_NONE, shape_.pe}; }
 	void export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const;
-	int local(uint32_t pe, nda_region &out) const;
+	int local(const Way &way, uint32_t pe, nda_region &out) const;
 
 private:
 	Region(const GroupShape &shape, uint64_t addr, uint64_t size)
@@ -50,8 +80,8 @@ private:
 	std::vector<std::shared_ptr<Mr>> mrs_; // one for each NIC
 };
 
-int import_region(const GroupShape &shape, const uint8_t desc[NDA_REGION_DESC_BYTES],
-	nda_region &out);
+int import_region(const GroupShape &shape, const Way &way,
+	const uint8_t desc[NDA_REGION_DESC_BYTES], nda_region &out);
 
 } // namespace nda
 

@@ -35,12 +35,13 @@ $(B)/tests/random_programs_test: | $(LIB_EXTEND)
 nda_outside_libs = $(LIB_NDA) -Wl,-rpath,'$$ORIGIN/../lib'
 $(eval $(call unit_test,nda_group_test,,$$(nda_outside_libs)))
 $(eval $(call unit_test,nda_shared_test,,$$(nda_outside_libs)))
+$(eval $(call unit_test,nda_engines_test,,$$(nda_outside_libs)))
 $(eval $(call unit_test,nda_api_test,,$$(nda_outside_libs)))
 $(B)/obj/tests/unit/nda_api_test.o: CPPFLAGS += -DNDA_TEST_VERSION='"$(NDA_VERSION)"'
 $(eval $(call unit_test,nda_view_test,,$$(nda_outside_libs)))
 $(eval $(call unit_test,nda_process_test,,$$(nda_outside_libs)))
-$(B)/tests/nda_group_test $(B)/tests/nda_shared_test $(B)/tests/nda_api_test $(B)/tests/nda_view_test \
-$(B)/tests/nda_process_test: | $(LIB_NDA) $(SOFT)
+$(B)/tests/nda_group_test $(B)/tests/nda_shared_test $(B)/tests/nda_engines_test \
+$(B)/tests/nda_api_test $(B)/tests/nda_view_test $(B)/tests/nda_process_test: | $(LIB_NDA) $(SOFT)
 TEST_SCRIPTS += tests/nda_abi.sh tests/doorbell_ways.sh
 
 # Over devices and a kernel that are made up.
