@@ -30,7 +30,13 @@ public:
 		works,
 		naps
 	};
-	explicit Poller(Helped helped = Helped::works) : naps_(helped == Helped::naps) {}
+	// shared: where asleep() is to be, for other processes that wake the thread by a
+	// futex on it; nullptr: inside.
+	explicit Poller(
+		Helped helped = Helped::works, std::atomic<uint32_t> *shared = nullptr)
+		: naps_(helped == Helped::naps), asleep_(shared ? *shared : own_asleep_),
+		  futex_scope_(shared ? 0 : FUTEX_PRIVATE_FLAG)
+	{}
 	Poller(const Poller &) = delete;
 	Poller &operator=(const Poller &) = delete;
 
@@ -101,8 +107,10 @@ private:
 	pthread_t thread_ = {};
 	bool has_thread_ = false;
 	std::atomic<bool> stop_{false};
-	std::atomic<uint32_t> asleep_{0};
-	static_assert(sizeof(asleep_) == sizeof(uint32_t));
+	std::atomic<uint32_t> own_asleep_{0};
+	std::atomic<uint32_t> &asleep_;
+	static_assert(sizeof(own_asleep_) == sizeof(uint32_t));
+	const int futex_scope_;
 };
 
 inline Poller::Hold::Hold(Poller &poller) : poller_(poller)
@@ -161,8 +169,8 @@ inline bool Poller::left_to_helper()
 inline void Poller::kick()
 {
 	if (asleep_.exchange(0, std::memory_order_seq_cst))
-		syscall(SYS_futex, &asleep_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr,
-			0);
+		syscall(SYS_futex, &asleep_, FUTEX_WAKE | futex_scope_, INT_MAX, nullptr,
+			nullptr, 0);
 }
 
 inline void Poller::run()
@@ -229,8 +237,11 @@ inline bool Poller::sleep()
 		: sure         ? sleep_limit_ns
 			       : sleep_limit_unsure_ns;
 	struct timespec t = {0, static_cast<long>(limit)};
-	syscall(SYS_futex, &asleep_, FUTEX_WAIT_PRIVATE, 1, &t, nullptr, 0);
-	return asleep_.exchange(0, std::memory_order_relaxed) == 0;
+	// Another process does not clear the word.
+	bool woken = syscall(SYS_futex, &asleep_, FUTEX_WAIT | futex_scope_, 1, &t, nullptr,
+			     0) == 0;
+	bool kicked = asleep_.exchange(0, std::memory_order_relaxed) == 0;
+	return woken || kicked;
 }
 
 } // namespace nda

@@ -627,7 +627,8 @@ Engine::Progress Engine::move(SendQueue &q, Request &r, uint64_t &bytes)
 Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &target)
 {
 	SharedQp &own = Fabric::get().qp(q.qpn);
-	if (!r.offered) {
+	bool first = !r.offered;
+	if (first) {
 		for (const Request &other : q.window) {
 			if (other.offered && !other.ended)
 				return Progress::wait;
@@ -635,10 +636,12 @@ Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &targe
 		r.offered = own.offered.load(std::memory_order_relaxed) + 1;
 		own.immediate.store(r.work.immediate, std::memory_order_relaxed);
 		own.bytes.store(r.work.length, std::memory_order_relaxed);
-		own.offered.store(r.offered, std::memory_order_release);
+		own.offered.store(r.offered, std::memory_order_seq_cst);
 	}
 	if (target.taken.load(std::memory_order_acquire) == r.offered)
 		return Progress::done;
+	if (!first) // one that is awake would have looked by now
+		q.peer->wake(target.engine.load(std::memory_order_relaxed));
 	if (target.refused.load(std::memory_order_relaxed) != r.offered)
 		return unanswered(r, q.give_up_ns);
 	uint64_t at = now();
@@ -659,9 +662,8 @@ bool Engine::receive(SendQueue &q)
 		own.life.load(std::memory_order_relaxed) != QpLife::receiving ||
 		q.peer_qpn >= qp_count || q.peer->dead())
 		return false;
-	timed_ = true; // it comes without a doorbell
 	const SharedQp &from = q.peer->control().qps[q.peer_qpn];
-	uint64_t offered = from.offered.load(std::memory_order_acquire);
+	uint64_t offered = from.offered.load(std::memory_order_seq_cst);
 	if (offered == own.taken.load(std::memory_order_relaxed) ||
 		from.life.load(std::memory_order_seq_cst) != QpLife::receiving ||
 		!points_back(from, q))
@@ -680,6 +682,7 @@ bool Engine::receive(SendQueue &q)
 	}
 	if (posted == 0) {
 		own.refused.store(offered, std::memory_order_relaxed);
+		timed_ = true; // one comes without a doorbell
 		return false;
 	}
 	CompletionQueue &cq = *q.receive_cq;

@@ -160,7 +160,9 @@ struct SendQueue {
 // A pass goes over all queues; queues and completion queues are changed while held.
 class Engine final : public Poller {
 public:
-	explicit Engine(std::atomic<uint64_t> &pass) : pass_(pass) {}
+	explicit Engine(SharedEngine &shared)
+		: Poller(Helped::works, &shared.asleep), pass_(shared.pass)
+	{}
 	~Engine() { stop(); }
 
 	int start();

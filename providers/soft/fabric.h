@@ -44,12 +44,12 @@ public:
 	// The peer of that number, connecting to it if need be, for at most timeout_ms.
 	int connect(uint64_t process, int timeout_ms, std::shared_ptr<Peer> &peer);
 
-	// A slot for an NPU: its engine's pass counter, and its segment.
+	// A slot for an NPU: what its engine shows to others, and its segment.
 	int add_npu(int fd, uint8_t *base, uint64_t size, uint32_t &segment);
 	void remove_npu(uint32_t segment);
-	std::atomic<uint64_t> &pass(uint32_t segment)
+	SharedEngine &engine(uint32_t segment)
 	{
-		return control_->engines[segment_slot(segment)].pass;
+		return control_->engines[segment_slot(segment)];
 	}
 
 	// Publishes a region and gives its key, -ENOSPC.

@@ -243,8 +243,8 @@ struct nda_soft_api {
 	struct nda_soft_jetty *(*jetty_create)(const struct nda_soft_jetty_attr *attr);
 	int (*jetty_query)(struct nda_soft_jetty *jetty, struct nda_soft_jetty_info *info);
 	/* tp_id: out, of 24 bits: the transport by which requests reach the peer. Errors as
-	 * modify_qp to RTR, after which it may be called again; -EISCONN if it is connected;
-	 * -EIO where a doorbell has come before it was: it must be reset. */
+	 * modify_qp to RTR, after which it may be called again; -EISCONN if it is
+	 * connected; -EIO where a doorbell has come before it was: it must be reset. */
 	int (*jetty_connect)(struct nda_soft_jetty *jetty,
 		const struct nda_soft_jetty_peer *peer, uint32_t *tp_id);
 	/* Back to where it may be connected, with the same queues and indices 0. -ETIMEDOUT

@@ -84,7 +84,7 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 		fresh->memory_fd_.get(), fresh->real_.data(), memory, fresh->segment_);
 	if (rc)
 		return rc;
-	fresh->engine_ = std::make_unique<Engine>(fabric.pass(fresh->segment_));
+	fresh->engine_ = std::make_unique<Engine>(fabric.engine(fresh->segment_));
 	fresh->engine_->pace(attr.clock_ns, attr.clock_cookie, attr.pass_requests);
 	if (!attr.manual) {
 		rc = fresh->engine_->start();

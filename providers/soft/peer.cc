@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #include "providers/soft/peer.h"
 
+#include <climits>
 #include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace nda::soft {
 
@@ -22,6 +25,16 @@ bool Peer::alive() const
 		return true; // this process
 	const auto *word = reinterpret_cast<const uint32_t *>(&control_->life);
 	return (__atomic_load_n(word, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK) != 0;
+}
+
+// The mapping is read-only, which is enough to wake who waits.
+void Peer::wake(uint32_t engine) const
+{
+	if (engine >= max_npus)
+		return;
+	const std::atomic<uint32_t> &asleep = control_->engines[engine].asleep;
+	if (asleep.load(std::memory_order_seq_cst))
+		syscall(SYS_futex, &asleep, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 void Peer::add(uint32_t id, View view, Mapping mapping)

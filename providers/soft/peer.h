@@ -30,6 +30,8 @@ public:
 	};
 	// Where this process has mapped a segment; base is nullptr if it has not (yet).
 	View segment(uint32_t id) const;
+	// Wakes the thread of an engine if it sleeps. Whatever the number is.
+	void wake(uint32_t engine) const;
 
 private:
 	friend class Fabric;

@@ -633,6 +633,7 @@ void Qp::open_to_peer()
 	tell_peer_of_changes(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER);
 	entry.reads.store(attr_.max_dest_rd_atomic, std::memory_order_relaxed);
 	entry.receives.store(queue_.receive != nullptr, std::memory_order_relaxed);
+	entry.engine.store(segment_slot(npu_->segment()), std::memory_order_relaxed);
 	// What the peer offered to an earlier QP of this number is not for this one.
 	uint64_t offered = 0;
 	if (queue_.peer_qpn < qp_count)

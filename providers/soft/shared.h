@@ -73,15 +73,21 @@ struct SharedQp {
 	std::atomic<uint32_t> bytes;
 	std::atomic<uint64_t> taken;   // the number of the peer's last one
 	std::atomic<uint64_t> refused; // of that for which there was no receive
-	uint64_t reserved[4];
+	std::atomic<uint32_t> engine;  // the one that takes
+	uint32_t reserved0;
+	uint64_t reserved[3];
 };
 static_assert(sizeof(SharedQp) == 128);
 
-struct alignas(64) SharedEngine {
-	std::atomic<uint64_t> pass; // odd while the engine relies on entries
+struct SharedEngine {
+	alignas(64) std::atomic<uint64_t> pass; // odd while the engine relies on entries
+	// Not 0 while its thread sleeps in a futex on this word, after which it looks at
+	// what peers offer. Who offers wakes it, and goes on to do so until what it offered
+	// was taken: the thread may have been about to sleep.
+	alignas(64) std::atomic<uint32_t> asleep;
 };
 
-constexpr uint64_t control_magic = 0x6c74632d61646e02; // "\2nda-ctl"
+constexpr uint64_t control_magic = 0x6c74632d61646e03; // "\3nda-ctl"
 
 struct ControlSegment {
 	uint64_t magic;

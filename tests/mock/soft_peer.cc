@@ -173,11 +173,11 @@ std::string obey(State &s, const std::string &line)
 	if (verb == "stick") { // as if its engine had stopped in the middle of a transfer
 		auto &fabric = soft::Fabric::get();
 		ibv_mr *mr = s.mr;
-		fabric.pass(fabric.self()
+		fabric.engine(fabric.self()
 				      ->control()
 				      .mrs[soft::mr_index(mr->rkey)]
 				      .segment.load())
-			.fetch_add(1);
+			.pass.fetch_add(1);
 		return "ok";
 	}
 	return "error 0 unknown command";

@@ -7,10 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <functional>
+#include <linux/futex.h>
 #include <numeric>
 #include <set>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
 
 namespace nda::soft_test {
 namespace {
@@ -241,8 +246,8 @@ protected:
 	soft::Faults faults;
 	CompletionQueue cq;
 	SendQueue q;
-	std::atomic<uint64_t> pass{0};
-	soft::Engine engine{pass};
+	soft::SharedEngine shared{};
+	soft::Engine engine{shared};
 };
 
 using Values = std::set<uint64_t>;
@@ -965,6 +970,36 @@ TEST_F(Receives, EventNamesTheirCompletionQueue)
 	EXPECT_EQ(events[0].second, &receive_cq);
 	EXPECT_EQ(events[1].first, IBV_EVENT_QP_FATAL);
 	EXPECT_EQ(events[1].second, nullptr);
+}
+
+TEST_F(Receives, EngineThatSleepsIsWokenUntilItTakes)
+{
+	engine.detach(target);
+	constexpr uint32_t its_engine = soft::max_npus - 1; // no other one's
+	auto &fabric = soft::Fabric::get();
+	fabric.qp(q.peer_qpn).engine = its_engine;
+	std::atomic<uint32_t> &asleep = fabric.engine(its_engine).asleep;
+	asleep = 1;
+	std::atomic<bool> woken{false};
+	post(write_with_immediate(1));
+	std::thread sleeper([&] {
+		struct timespec limit = {deadline_ms / 1000, 0};
+		EXPECT_EQ(syscall(SYS_futex, &asleep, FUTEX_WAIT, 1, &limit, nullptr, 0), 0)
+			<< strerror(errno);
+		woken = true;
+	});
+	while (!woken)
+		engine.step();
+	sleeper.join();
+	asleep = 0;
+	EXPECT_TRUE(format.entries.empty());
+	fabric.qp(q.peer_qpn).engine = soft::max_npus; // is none
+	engine.step();
+	post_receives(1);
+	engine.attach(target);
+	run();
+	run();
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_OK}}));
 }
 
 TEST_F(Receives, QueuesMayShareThem)

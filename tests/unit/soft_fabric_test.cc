@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 
@@ -703,6 +705,33 @@ TEST_F(Stranger, DroppedPeerThatStillRunsIsWaitedFor)
 	EXPECT_EQ(soft::Fabric::get().quiesce(20), -ETIMEDOUT);
 	fake.set_alive(0);
 	EXPECT_EQ(soft::Fabric::get().quiesce(20), 0);
+}
+
+TEST_F(Stranger, SleepingEngineOfAnotherProcessIsWoken)
+{
+	FakeProcess fake(message(soft::MessageType::hello).process);
+	send_hello();
+	EXPECT_EQ(soft::send_message(
+			  socket.get(), message(soft::MessageType::ready), fake.fd.get()),
+		0);
+	EXPECT_EQ(soft::send_message(socket.get(), message(soft::MessageType::end)), 0);
+	std::shared_ptr<soft::Peer> peer;
+	while (soft::Fabric::get().connect(
+		       message(soft::MessageType::end).process, 1, peer) != 0)
+		;
+	std::atomic<uint32_t> &asleep = fake.control()->engines[3].asleep;
+	asleep = 1;
+	std::atomic<bool> woken{false};
+	std::thread sleeper([&] {
+		struct timespec limit = {deadline_ms / 1000, 0};
+		EXPECT_EQ(syscall(SYS_futex, &asleep, FUTEX_WAIT, 1, &limit, nullptr, 0), 0)
+			<< strerror(errno);
+		woken = true;
+	});
+	while (!woken)
+		peer->wake(3);
+	sleeper.join();
+	fake.set_alive(0);
 }
 
 TEST_F(Stranger, SegmentThatIsNotSealedIsDropped)

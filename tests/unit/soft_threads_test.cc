@@ -2,6 +2,7 @@
 //
 // Engine threads and cores at the same time, with and without assistance: what the thread
 // sanitizer is to see.
+#include "providers/soft/fabric.h"
 #include "tests/mock/soft_bench.h"
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 
 namespace nda::soft_test {
 namespace {
@@ -277,6 +279,45 @@ TEST(Idle, EngineThatHasNothingToDoUsesNoCpu)
 		static_cast<double>(now_ns() - begin);
 	printf("idle: %.3f %% of a CPU, aim 0.2 %%\n", share * 100);
 	EXPECT_LT(share, 0.05);
+}
+
+// A pass a millisecond is what an engine makes where the kernel cannot tell it of all
+// doorbells; there are far less where it can.
+TEST(Idle, EngineWithPostedReceivesSleepsUntilSomethingComes)
+{
+	nda_soft_nic_attr attr = {};
+	attr.model = "in_die";
+	ibv_context *context = api().nic_open(&attr);
+	ASSERT_NE(context, nullptr) << detail();
+	{
+		TestNpu npu;
+		TestNic nic(context);
+		QueueOptions o;
+		o.recv_depth = 8;
+		TestQueue x(npu, nic, o);
+		x.connect(nic.gid(), x.qpn());
+		__atomic_store_n(npu.host<uint32_t>(x.extend()->rq_info.dbr_pi_va.iov_base),
+			8u, __ATOMIC_RELEASE);
+		uint64_t memory = npu.alloc(64);
+		ibv_mr *mr = nic.reg(memory, 64);
+		auto &fabric = soft::Fabric::get();
+		const std::atomic<uint64_t> &passes =
+			fabric.engine(fabric.self()
+					      ->control()
+					      .mrs[soft::mr_index(mr->rkey)]
+					      .segment)
+				.pass;
+		while (!__atomic_load_n(npu.core().nic_asleep, __ATOMIC_RELAXED))
+			usleep(1000);
+		uint64_t before = passes, begin = now_ns();
+		usleep(300000);
+		uint64_t made = (passes - before) / 2; // it counts begins and ends
+		EXPECT_LE(made, (now_ns() - begin) / 1000000 + 1);
+		printf("idle: %llu passes in 300 ms\n",
+			static_cast<unsigned long long>(made));
+		EXPECT_EQ(api().dereg_mr(mr), 0);
+	}
+	EXPECT_EQ(api().nic_close(context), 0) << detail();
 }
 
 } // namespace
