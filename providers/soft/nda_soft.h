@@ -42,7 +42,7 @@ struct nda_soft_npu_attr {
 };
 
 struct nda_soft_nic_attr {
-	const char *model; /* "hns1825", "xscale", "udma" */
+	const char *model; /* "hns1825", "in_die", "xscale", "udma" */
 	/*
 	 * Faults to make, "NAME:N,..." or NULL, copied:
 	 *   remote-access-error, retry-exceeded, rnr  each N-th request of a queue ends so
@@ -52,7 +52,8 @@ struct nda_soft_nic_attr {
 	 *   seed           of reorder's choices; 1 if not given
 	 *   cq-overrun     a CQ fails at its N-th entry, and with it the queue
 	 *   link-down      the port fails at the NIC's N-th request
-	 *   link-down-us   the port fails N microseconds after the NIC was opened
+	 *   link-down-us   the port fails N microseconds after the NIC was opened, whatever
+	 *                  clock an engine has
 	 */
 	const char *inject;
 	uint32_t mtu_bytes; /* 0: 4096 */
@@ -109,7 +110,7 @@ struct nda_soft_jetty_peer {
  * The event log. A line is an object; several NICs and processes may share the file. Each
  * has time_ns (CLOCK_MONOTONIC), pid, nic (its device's name), event, qpn, and index (of
  * the request's first ring unit, free-running); and by event:
- *   "wqe"     a request was fetched: units (of the ring), op ("write", "read",
+ *   "wqe"     a request begins: units (of the ring), op ("write", "read",
  *             "compare_swap", "fetch_add"), length in bytes, signalled, fence, order,
  *             remote (an address, as all are a string, "0x..."), rkey, local (an array of
  *             address, length, lkey), inline; where it has them reduce, immediate, notify
@@ -124,8 +125,8 @@ struct nda_soft_jetty_peer {
  * Rules for all functions: any thread may call them; none is async-signal-safe; a child of
  * fork() must not call them. int functions return 0 or a negative errno unless said
  * otherwise, pointer functions NULL with errno set; error_detail() then tells the object
- * and the cause. -EINVAL for a NULL argument or a handle that is not open; -ENOMEM. Outputs
- * are written only on success.
+ * and the cause. EINVAL for a NULL argument, or an NPU or a NIC that is not open (other
+ * objects have to exist); ENOMEM. Outputs are written only on success.
  */
 struct nda_soft_api {
 	uint32_t version; /* NDA_SOFT_API_VERSION */
@@ -138,11 +139,12 @@ struct nda_soft_api {
 	 * Which other processes may reach this one and be reached: those of the same user
 	 * that know the same session. The first half names it and is no secret, the second
 	 * half is one. Without a session a process reaches only itself. -EBUSY if it has
-	 * another session already.
+	 * another session already; or why it cannot listen for the others.
 	 */
 	int (*set_session)(const uint8_t session[NDA_SOFT_SESSION_BYTES]);
 
-	/* -EINVAL for more than 16 TiB; -ENOSPC if 64 are open in this process. */
+	/* EINVAL for more than 16 TiB, or a clock or a pace for an NPU that is not manual;
+	 * ENOSPC if 64 are open in this process; or why there is no memory or thread. */
 	struct nda_soft_npu *(*npu_open)(const struct nda_soft_npu_attr *attr);
 	/* Allocations go with it. -EBUSY while a queue, a region or a doorbell uses it, or
 	 * a launch was not waited for. */
@@ -154,7 +156,8 @@ struct nda_soft_api {
 	 * it. */
 	int (*npu_free)(struct nda_soft_npu *npu, uint64_t addr);
 	/* Between host and NPU memory. The NPU's range must lie within one allocation,
-	 * else -EINVAL. An aligned word of 1, 2, 4 or 8 bytes is moved as one. */
+	 * else -EINVAL. A word of 1, 2, 4 or 8 bytes that is aligned at both ends is moved
+	 * as one; npu_memset sets bytes. */
 	int (*npu_write)(
 		struct nda_soft_npu *npu, uint64_t dst, const void *src, uint64_t size);
 	int (*npu_read)(struct nda_soft_npu *npu, void *dst, uint64_t src, uint64_t size);
@@ -166,10 +169,10 @@ struct nda_soft_api {
 	/*
 	 * The address at which cores reach a doorbell of a software NIC. Equal descriptors
 	 * give the same address; each mapping is undone by an unmapping with an equal
-	 * descriptor. -EOPNOTSUPP for a host address of no open software NIC; -EINVAL for
-	 * another descriptor of none, or of more than a page; -ENOSPC. Whoever cannot map
-	 * a host address may give the driver an address in NPU memory instead, and store
-	 * to the register what cores write there.
+	 * descriptor. EOPNOTSUPP for a host address of no open software NIC; EINVAL for
+	 * another descriptor of none, or of what does not lie in a page; ENOSPC. Whoever
+	 * cannot map a host address may give the driver an address in NPU memory instead,
+	 * and store to the register what cores write there.
 	 */
 	void *(*npu_db_mmap)(
 		struct nda_soft_npu *npu, const struct doorbell_map_desc *desc);
@@ -195,10 +198,12 @@ struct nda_soft_api {
 	int (*npu_violations)(struct nda_soft_npu *npu, uint64_t *count);
 
 	/* ENODEV for an unknown model; EINVAL for an MTU or a fault that is none, or an
-	 * event log that is no regular file; or why it cannot be opened. */
+	 * event log that is no regular file; or why it cannot be opened; ENOSPC for more
+	 * than 65535 in the life of the process. */
 	struct ibv_context *(*nic_open)(const struct nda_soft_nic_attr *attr);
-	/* -EBUSY while PDs, extended contexts, CQs or QPs exist. Another code: the NIC is
-	 * closed, but its event log could not be written to the end. */
+	/* -EBUSY while PDs, extended contexts, CQs, SRQs, QPs or jetties exist. Another
+	 * code but -EINVAL: the NIC is closed, but its event log could not be written to
+	 * the end. */
 	int (*nic_close)(struct ibv_context *ctx);
 	int (*query_device)(struct ibv_context *ctx, struct ibv_device_attr *attr);
 	/* The one port is 1. */
@@ -208,12 +213,13 @@ struct nda_soft_api {
 	int (*query_gid)(
 		struct ibv_context *ctx, uint8_t port, int index, union ibv_gid *gid);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *ctx);
-	/* -EBUSY while regions or QPs use it. */
+	/* -EBUSY while regions, SRQs, QPs or jetties use it. */
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	/*
 	 * addr is an NPU address, [addr, addr + size) within one allocation, which then
-	 * cannot be freed. EINVAL for another range or remote write without local write,
-	 * EOPNOTSUPP for other access flags, ENOSPC.
+	 * cannot be freed. EINVAL for another range, or remote write or atomic access
+	 * without local write; EOPNOTSUPP for other access flags than local write, remote
+	 * write, read and atomic, and those that a device may ignore; ENOSPC.
 	 */
 	struct ibv_mr *(*reg_mr)(
 		struct ibv_pd *pd, uint64_t addr, uint64_t size, int access);
@@ -227,19 +233,21 @@ struct nda_soft_api {
 	 * CQ too unless another QP uses it. -EINVAL for a step, an attribute or a value
 	 * that is not allowed; to RTR: -ECONNREFUSED no such process in this session,
 	 * -EACCES it belongs to another user or session, -ENOTCONN this process has no
-	 * session, -EMFILE, -ENFILE here or at the peer, as the text says, -ETIMEDOUT; to
-	 * ERR or RESET: -ETIMEDOUT as dereg_mr.
+	 * session, -EMFILE, -ENFILE here or at the peer, as the text says, -ECONNRESET it
+	 * hung up, -EPROTO it says what it should not, -ETIMEDOUT; to RTR or RTS: -EIO if
+	 * the QP went into ERR meanwhile; to ERR or RESET: -ETIMEDOUT as dereg_mr.
 	 */
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	/* All attributes, whatever mask says. */
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		struct ibv_qp_init_attr *init_attr);
 	/* For tests of index wrap: where the free-running indices of the QP's SQ and send
-	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ has never been
-	 * used. */
+	 * CQ start. -EBUSY unless the QP is in RESET or INIT and the CQ is as it was made,
+	 * or reset. */
 	int (*qp_seek)(struct ibv_qp *qp, uint32_t sq_index, uint32_t cq_index);
 	int (*query_eid)(struct ibv_context *ctx, uint8_t eid[16]);
-	/* -EOPNOTSUPP for a NIC of QPs; else as for a QP through ibv_extend. */
+	/* EOPNOTSUPP for a NIC of QPs; EINVAL for another number of blocks; else as for a
+	 * QP and its CQ through ibv_extend. */
 	struct nda_soft_jetty *(*jetty_create)(const struct nda_soft_jetty_attr *attr);
 	int (*jetty_query)(struct nda_soft_jetty *jetty, struct nda_soft_jetty_info *info);
 	/* tp_id: out, of 24 bits: the transport by which requests reach the peer. Errors as
@@ -259,7 +267,9 @@ struct nda_soft_api {
 	 * IBV_EVENT_QP_FATAL: the QP's driver broke the rules of the queue format, or its
 	 * CQ failed, or the process that it is connected to is gone; IBV_EVENT_CQ_ERR: the
 	 * CQ overran, nothing is written to it until its only QP is reset;
-	 * IBV_EVENT_PORT_ERR. -EAGAIN when none is pending. Nothing has to be acknowledged.
+	 * IBV_EVENT_PORT_ERR. A jetty is told of as a QP whose qp_num is its id, its JFC as
+	 * a CQ whose handle is the jfc_id. -EAGAIN when none is pending. Nothing has to be
+	 * acknowledged; beyond 1024 that nobody asks for, new ones are lost.
 	 */
 	int (*get_async_event)(struct ibv_context *ctx, struct ibv_async_event *event);
 };

@@ -717,6 +717,18 @@ TEST_F(UdmaBreach, DoorbellForARequestThatNobodyWrote)
 	expect_local_qp();
 }
 
+TEST_F(UdmaBreach, IsToldOfAsTheJettys)
+{
+	head_++;
+	ring(head_);
+	ibv_async_event event;
+	ASSERT_EQ(api().get_async_event(nic_.context, &event), 0) << detail();
+	EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
+	EXPECT_EQ(event.element.qp->qp_num, info_.jetty_id);
+	EXPECT_EQ(event.element.qp->send_cq->handle, info_.jfc_id);
+	EXPECT_EQ(api().get_async_event(nic_.context, &event), -EAGAIN) << "told twice";
+}
+
 TEST_F(UdmaBreach, RequestOfTheLastLap)
 {
 	for (uint32_t i = 0; i < blocks; i++) {
