@@ -77,7 +77,8 @@ TEST(PerfMemory, NpuBytes_HasRoomForRingsOfSeveralBlocksPerMessage)
 	o.queues = 8;
 	o.pes = 4;
 	o.depth = 8192;
-	EXPECT_GE(npu_bytes(o, NDA_FORMAT_UDMA, gib), gib + 512 * 8192 * uint64_t(512));
+	const uint64_t queues = 16 * 8 * 3; // to the other PEs
+	EXPECT_GE(npu_bytes(o, NDA_FORMAT_UDMA, gib), gib + queues * 8192 * 4 * (64 + 64));
 	// There are no rings of more blocks.
 	const uint64_t most = queue_bytes(NDA_FORMAT_UDMA, 8192);
 	EXPECT_EQ(queue_bytes(NDA_FORMAT_UDMA, 32768), most);

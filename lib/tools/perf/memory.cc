@@ -40,10 +40,10 @@ uint64_t ring_bytes(uint32_t format, uint64_t depth)
 	}
 }
 
-// Of one PE, to all PEs.
-uint64_t queues_of(const Options &o)
+// Of one PE. A jetty does not send to its own PE.
+uint64_t queues_of(const Options &o, uint32_t format)
 {
-	return uint64_t(o.cores) * o.queues * o.pes;
+	return uint64_t(o.cores) * o.queues * (o.pes - (format == NDA_FORMAT_UDMA));
 }
 
 // What of its heap a PE writes to, and its copy of a part.
@@ -72,21 +72,23 @@ uint64_t queue_bytes(uint32_t format, uint32_t depth)
 
 uint64_t npu_bytes(const Options &o, uint32_t format, uint64_t heap_bytes)
 {
-	return heap_bytes + queues_of(o) * queue_bytes(format, o.depth) + npu_spare_bytes;
+	return heap_bytes + queues_of(o, format) * queue_bytes(format, o.depth) +
+		npu_spare_bytes;
 }
 
 std::string check_memory(
 	const Options &o, uint32_t format, const MemoryPlan &plan, uint64_t available)
 {
 	// While a group is made each PE hears of every queue of all, and keeps its own.
-	const uint64_t descriptors = queues_of(o) * (o.pes + 1) * NDA_CHANNEL_DESC_BYTES;
+	const uint64_t descriptors =
+		queues_of(o, format) * (o.pes + 1) * NDA_CHANNEL_DESC_BYTES;
 	const uint64_t need = o.local_pes() *
-		(queues_of(o) * queue_bytes(format, o.depth) + descriptors +
+		(queues_of(o, format) * queue_bytes(format, o.depth) + descriptors +
 			used_bytes(o, plan));
 	if (available == 0 || need <= available)
 		return "";
 	return std::to_string(o.local_pes()) + " PEs here with " +
-		std::to_string(queues_of(o)) + " queues each, of depth " +
+		std::to_string(queues_of(o, format)) + " queues each, of depth " +
 		std::to_string(o.depth) + ", need about " + mib(need) +
 		" of memory, and the machine has " + mib(available) +
 		" (MemAvailable of /proc/meminfo)";
