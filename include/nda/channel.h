@@ -188,8 +188,9 @@ enum nda_doorbell {
  * struct nda_channel_info - what a channel is
  * @qpn: of its queue pair, or the id of its jetty
  * @doorbell: enum nda_doorbell
- * @doorbell_error: the first negative errno that ringing a proxied doorbell gave, else 0:
- *   what the device posted may then never be done, and device calls time out
+ * @doorbell_error: the first negative errno that ringing a proxied doorbell gave since the
+ *   queue was made or repaired, else 0: what the device posted may then never be done, and
+ *   device calls time out
  * @reserved: 0
  */
 struct nda_channel_info {

@@ -441,13 +441,15 @@ int QpChannel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 	return set_udp_source_port();
 }
 
-// A new PSN: what is still on its way belongs to an earlier life.
+// A new PSN: what is still on its way belongs to an earlier life. So does a doorbell that
+// the proxy has not come to; no kernel runs that could write another one.
 int QpChannel::reset()
 {
 	ibv_qp_attr attr = {};
 	attr.qp_state = IBV_QPS_RESET;
 	state_ = State::failed;
 	was_reset_ = true;
+	npu_->clear_doorbell(doorbell_);
 	Npu::forget_driver_failure();
 	int rc = nic_->modify_qp(qp_->qp, attr, IBV_QP_STATE);
 	if (!rc)

@@ -168,6 +168,7 @@ int JettyChannel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 int JettyChannel::reset()
 {
 	state_ = State::failed;
+	npu_->clear_doorbell(queues_.doorbell); // as in QpChannel::reset()
 	Npu::forget_driver_failure();
 	int rc = jetty_->reset();
 	if (!rc)

@@ -407,6 +407,11 @@ bool Npu::doorbell_proxied(uint64_t addr, int &error)
 	return proxy_->find(addr, error);
 }
 
+void Npu::clear_doorbell(uint64_t addr)
+{
+	proxy_->clear(addr);
+}
+
 NpuBuffer::NpuBuffer(NpuBuffer &&other) noexcept
 	: npu_(std::move(other.npu_)), addr_(std::exchange(other.addr_, 0))
 {}

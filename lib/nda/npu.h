@@ -59,6 +59,9 @@ public:
 	void remove_doorbell(uint64_t addr);
 	// Whether it is proxied; error is then the first that ringing it gave, or 0.
 	bool doorbell_proxied(uint64_t addr, int &error);
+	// If it is proxied, what a core wrote there and nobody has rung yet is forgotten,
+	// as is the error.
+	void clear_doorbell(uint64_t addr);
 
 private:
 	template <size_t slot>

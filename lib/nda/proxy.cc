@@ -108,6 +108,17 @@ bool Proxy::find(uint64_t addr, int &error)
 	return slot != nullptr;
 }
 
+void Proxy::clear(uint64_t addr)
+{
+	const std::lock_guard<std::mutex> lock(changes_);
+	const Hold hold(*this);
+	Slot *slot = slot_at(addr);
+	if (!slot)
+		return;
+	__atomic_store_n(slot->word, 0, __ATOMIC_RELEASE);
+	slot->error = 0;
+}
+
 Proxy::Slot *Proxy::slot_at(uint64_t addr)
 {
 	for (Slot &slot : slots_)

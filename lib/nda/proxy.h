@@ -49,8 +49,12 @@ public:
 		uint64_t &addr);
 	int remove(uint64_t addr);
 
-	// If addr is a slot; error is then the first that ringing gave, or 0.
+	// If addr is a slot; error is then the first that ringing gave since it was mapped,
+	// added or cleared, or 0.
 	bool find(uint64_t addr, int &error);
+	// Forgets what was written to addr and not rung yet, and the error, if it is a
+	// slot.
+	void clear(uint64_t addr);
 
 	// There was a slot. From then on there is a thread.
 	bool in_use();

@@ -18,6 +18,7 @@
 #include <nda/aiv/soft_core.h>
 #include <nda/hw/hns1825.h>
 
+#include "lib/nda/channel.h"
 #include "lib/nda/error.h"
 #include "lib/nda/handles.h"
 
@@ -743,6 +744,45 @@ TEST_F(NoRegister, ChannelIsRefusedWhereDoorbellsMustBeMapped)
 	EXPECT_TRUE(detail_has("has no doorbell register to map")) << error_detail();
 }
 
+// ---- Queues that are reset -----------------------------------------------------------
+
+class ResetQueue : public testing::TestWithParam<const char *> {};
+
+// A doorbell that is older must not be rung once the queue is connected again. Nobody tells
+// the proxy of it, which is most likely asleep; if it is not, this test finds nothing.
+TEST_P(ResetQueue, HasNoDoorbellLeftInTheProxy)
+{
+	const auto npu = open_npu(NDA_NPU_DOORBELL_PROXY);
+	nda_nic *nic = nda_nic_open(GetParam(), nullptr, 0);
+	ASSERT_NE(nic, nullptr) << nda_error_detail();
+	{
+		ChannelConfig config;
+		std::shared_ptr<Channel> channel;
+		ASSERT_EQ(read_channel_attr(config, nullptr, 0), 0) << error_detail();
+		ASSERT_EQ(Channel::create(nic->object, npu, config, channel), 0)
+			<< error_detail();
+		uint8_t desc[NDA_CHANNEL_DESC_BYTES];
+		channel->export_desc(desc);
+		ASSERT_EQ(channel->connect(desc), 0) << error_detail();
+		nda_queue queue = {};
+		ASSERT_EQ(channel->describe(0, {}, queue), 0) << error_detail();
+		int error = 0;
+		ASSERT_TRUE(npu->doorbell_proxied(queue.sq_doorbell, error));
+		const uint64_t stale = 1;
+		uint64_t left = stale;
+		std::this_thread::sleep_for(
+			std::chrono::milliseconds(2)); // it falls asleep
+		ASSERT_EQ(npu->write(queue.sq_doorbell, &stale, sizeof(stale)), 0);
+		EXPECT_EQ(channel->reset(), 0) << error_detail();
+		ASSERT_EQ(npu->read(&left, queue.sq_doorbell, sizeof(left)), 0);
+		EXPECT_EQ(left, 0u);
+	}
+	EXPECT_EQ(nda_nic_close(nic), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Nics, ResetQueue, testing::Values("soft:hns1825", "soft:udma"),
+	[](const auto &p) { return std::string(p.param + strlen("soft:")); });
+
 // ---- Sleeping ------------------------------------------------------------------------
 
 TEST(ProxySleep, EndsWhenACoreRings)
@@ -922,6 +962,93 @@ TEST_F(AttachedCore, WakesTheNicForARegisterNotForADriver)
 	ring(slot);
 	EXPECT_TRUE(eventually([&] { return kicks == 1; }));
 	EXPECT_EQ(proxy->remove(other), 0);
+}
+
+TEST_F(AttachedCore, RingsNothingOnceItsSlotIsCleared)
+{
+	auto *at = static_cast<uint64_t *>(pointer(slot));
+	EXPECT_TRUE(in_ten_sleeps([this, at] {
+		word.value = 0;
+		__atomic_store_n(at, 3, __ATOMIC_RELEASE); // nobody is told of it
+		proxy->clear(slot);
+		return word.value == 0;
+	}));
+	EXPECT_EQ(__atomic_load_n(at, __ATOMIC_RELAXED), 0u);
+	const uint64_t before = proxy->passes();
+	proxy->kick();
+	EXPECT_TRUE(eventually([&] { return proxy->passes() > before; }));
+	EXPECT_EQ(word.value, 0u);
+	proxy->clear(slot + 8); // no slot: nothing happens
+}
+
+TEST_F(AttachedCore, ForgetsTheErrorOfASlotThatIsCleared)
+{
+	Driver driver;
+	driver.rc = -EIO;
+	uint64_t other = 0;
+	ASSERT_EQ(proxy->add(driver.doorbell, "QP 9", other), 0) << error_detail();
+	__atomic_store_n(static_cast<uint64_t *>(pointer(other)), 1, __ATOMIC_RELEASE);
+	proxy->kick();
+	int error = 0;
+	ASSERT_TRUE(eventually([&] { return proxy->find(other, error) && error; }));
+	EXPECT_EQ(error, -EIO);
+	proxy->clear(other);
+	EXPECT_TRUE(proxy->find(other, error));
+	EXPECT_EQ(error, 0);
+	EXPECT_EQ(proxy->remove(other), 0);
+}
+
+// A driver that counts which thread rings.
+struct Rings {
+	const std::thread::id core = std::this_thread::get_id();
+	std::atomic<uint64_t> by_core{0}, by_others{0};
+	nda_software_doorbell doorbell = {NDA_SOFTWARE_DOORBELL_MAGIC, ring, this};
+
+	static int ring(void *cookie)
+	{
+		auto *r = static_cast<Rings *>(cookie);
+		(std::this_thread::get_id() == r->core ? r->by_core : r->by_others)++;
+		return 0;
+	}
+	uint64_t all() const { return by_core + by_others; }
+};
+
+TEST_F(AttachedCore, RingsByItselfWhileTheThreadNaps)
+{
+	Rings rings;
+	uint64_t at = 0;
+	ASSERT_EQ(proxy->add(rings.doorbell, "QP 9", at), 0) << error_detail();
+	const aiv::SoftCore soft(&core);
+	const auto begin = std::chrono::steady_clock::now();
+	for (uint64_t i = 1; i <= 20000; i++) {
+		soft.st_dev<uint64_t>(at, 1);
+		do
+			soft.relax();
+		while (rings.all() < i);
+	}
+	const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+		std::chrono::steady_clock::now() - begin)
+				.count();
+	// It looks after each nap, of 1 ms, whether a core still helps, and may see to a
+	// doorbell or two where that core was kept off its processor.
+	EXPECT_LE(rings.by_others, 2 * static_cast<uint64_t>(ms) + 2);
+	EXPECT_EQ(proxy->remove(at), 0);
+}
+
+TEST_F(AttachedCore, IsServedByTheThreadWhenItWaitsNoMore)
+{
+	Rings rings;
+	uint64_t at = 0;
+	ASSERT_EQ(proxy->add(rings.doorbell, "QP 9", at), 0) << error_detail();
+	const aiv::SoftCore soft(&core);
+	for (uint64_t i = 0; i < 20; i++) {
+		soft.relax(); // the thread, if it is awake, naps
+		const uint64_t before = rings.all();
+		soft.st_dev<uint64_t>(at, 1);
+		ASSERT_TRUE(eventually([&] { return rings.all() > before; })) << i;
+		ASSERT_EQ(rings.by_core, 0u);
+	}
+	EXPECT_EQ(proxy->remove(at), 0);
 }
 
 TEST_F(AttachedCore, HelpsNobodyWhereThatIsSwitchedOff)
