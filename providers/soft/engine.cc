@@ -645,6 +645,7 @@ Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &targe
 	if (target.refused.load(std::memory_order_relaxed) != r.offered)
 		return unanswered(r, q.give_up_ns);
 	uint64_t at = now();
+	r.unanswered = 0; // that was an answer
 	if (!r.refused)
 		r.refused = at;
 	uint64_t limit = q.rnr_retries * target.rnr_ns.load(std::memory_order_relaxed);

@@ -97,8 +97,8 @@ int EventLog::open(const char *path, std::unique_ptr<EventLog> &log)
 	auto fresh = std::make_unique<EventLog>();
 	fresh->path_ = path;
 	// What is no regular file might block, now or later.
-	fresh->fd_ = Fd(
-		::open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+	fresh->fd_ = Fd(::open(path,
+		O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
 	if (!fresh->fd_)
 		return fail(-errno, "event log '%s': %s", path, strerror(errno));
 	struct stat about;

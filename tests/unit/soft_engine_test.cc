@@ -905,6 +905,32 @@ TEST_F(Receives, OneThatIsPostedLaterIsWaitedFor)
 	EXPECT_EQ(target_format.received.size(), 1u);
 }
 
+TEST_F(Receives, RefusalIsAnAnswer)
+{
+	uint64_t clock = 1000;
+	engine.pace([](void *at) { return *static_cast<uint64_t *>(at); }, &clock, 0);
+	q.rnr_retries = SendQueue::forever;
+	q.give_up_ns = 100;
+	soft::SharedQp &entry = soft::Fabric::get().qp(q.peer_qpn);
+	post(write_with_immediate(1));
+	run();
+	run();
+	ASSERT_EQ(entry.refused, soft::Fabric::get().qp(q.qpn).offered);
+
+	entry.life = soft::QpLife::closed;
+	run();
+	clock += 50;
+	entry.life = soft::QpLife::receiving;
+	run();
+	clock += 70;
+	entry.life = soft::QpLife::closed;
+	run();
+	EXPECT_TRUE(format.entries.empty()) << "the two silences were taken for one";
+	clock += 100;
+	run();
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_RETRY_EXCEEDED}}));
+}
+
 TEST_F(Receives, TargetWithoutAQueueOfThemIsNotWaitedFor)
 {
 	soft::Fabric::get().qp(q.peer_qpn).receives = 0;
