@@ -6,18 +6,17 @@
  * memory. Not made from any header of that compiler; NDA_ASCEND_ARCH says whose calls there
  * are.
  *
- * What the intrinsics do is told to a test::Recorder; scalar accesses are
+ * What they do, and when it has come to memory, is in ascend_machine.h. Scalar accesses are
  * RecordingAccess's.
  */
 #ifndef TESTS_MOCK_ASCEND_INTRINSICS_H
 #define TESTS_MOCK_ASCEND_INTRINSICS_H
 
 #include <stdint.h>
-#include <string.h>
 
 #include <type_traits>
 
-#include <tests/mock/recording_core.h>
+#include <tests/mock/ascend_machine.h>
 
 #define __gm__ __attribute__((address_space(1)))
 #define __ubuf__ __attribute__((address_space(2)))
@@ -46,15 +45,6 @@ enum mem_dsb_t : uint8_t {
 	DSB_UB = 2,
 	DSB_SEQ = 3
 };
-enum pipe_t {
-	PIPE_S,
-	PIPE_V,
-	PIPE_M,
-	PIPE_MTE1,
-	PIPE_MTE2,
-	PIPE_MTE3,
-	PIPE_ALL
-};
 enum event_t {
 	EVENT_ID0,
 	EVENT_ID1,
@@ -64,96 +54,48 @@ enum event_t {
 	EVENT_ID5
 };
 
-namespace nda::test {
-
-/* The one core there is. */
-struct AscendMachine {
-	Recorder *recorder = nullptr;
-	alignas(32) uint8_t ub[512];
-	uint64_t cleaned = 0; /* lines */
-	uint64_t barriers = 0;
-	/* Flags set and not yet waited for, by their pipes; the event is one. */
-	uint32_t flags[PIPE_ALL][PIPE_ALL] = {};
-	/* Of a copied WQE, the word that says that all is there. */
-	uint32_t last_word = 0;
-
-	void complain(const char *what) { recorder->violations.push_back(what); }
-
-	/* A copy has no order inside. It is told as a WQE's stores are: word by word, the
-	 * one that says that all is there last. */
-	void copied(uint64_t addr, const uint8_t *from, uint32_t bytes)
-	{
-		RecordingCore core(recorder);
-		uint64_t word;
-		uint32_t words = bytes < last_word + 8 ? 0 : bytes & ~7u;
-
-		for (uint32_t i = words; i < bytes; i++)
-			core.store<uint8_t>(addr + i, from[i]);
-		if (words == 0)
-			return;
-		for (uint32_t i = 0; i < words; i += 8) {
-			memcpy(&word, from + i, 8);
-			if (i != last_word)
-				core.store<uint64_t>(addr + i, word);
-		}
-		memcpy(&word, from + last_word, 8);
-		core.store_release<uint64_t>(addr + last_word, word);
-	}
-};
-
-inline AscendMachine ascend;
-
-} // namespace nda::test
-
 inline void dcci(__gm__ void *p, cache_line_t lines, dcci_dst_t)
 {
-	if (lines != cache_line_t::SINGLE_CACHE_LINE ||
-		reinterpret_cast<uint64_t>(p) % 64 != 0)
-		nda::test::ascend.complain("dcci of something else than a line");
-	nda::test::ascend.cleaned++;
+	if (lines != cache_line_t::SINGLE_CACHE_LINE)
+		nda::test::ascend.complain(
+			"dcci of more than a line", reinterpret_cast<uint64_t>(p));
+	nda::test::ascend.dcci(reinterpret_cast<uint64_t>(p));
 }
 
 inline void dsb(mem_dsb_t)
 {
-	nda::test::ascend.barriers++;
+	nda::test::ascend.dsb();
 }
 
 template <class T>
 void st_dev(T value, __gm__ T *p, int16_t offset)
 {
 	if (offset != 0)
-		nda::test::ascend.complain("st_dev with an offset");
-	nda::test::RecordingCore(nda::test::ascend.recorder)
-		.st_dev<T>(reinterpret_cast<uint64_t>(p), value);
+		nda::test::ascend.complain(
+			"st_dev with an offset", static_cast<uint64_t>(offset));
+	nda::test::ascend.st_dev<T>(reinterpret_cast<uint64_t>(p), value);
 }
 
 inline void set_flag(pipe_t from, pipe_t to, event_t)
 {
-	nda::test::ascend.flags[from][to]++;
+	nda::test::ascend.set_flag(from, to);
 }
 inline void wait_flag(pipe_t from, pipe_t to, event_t)
 {
-	if (nda::test::ascend.flags[from][to] == 0)
-		nda::test::ascend.complain("a wait for a flag that nobody set");
-	else
-		nda::test::ascend.flags[from][to]--;
+	nda::test::ascend.wait_flag(from, to);
 }
 
 namespace nda::test {
 
 inline void ub_to_gm(__gm__ void *gm, __ubuf__ void *ub, uint32_t bytes)
 {
-	if (reinterpret_cast<uint64_t>(ub) % 32 != 0)
-		ascend.complain("a copy from UB that is not aligned to 32");
-	ascend.copied(reinterpret_cast<uint64_t>(gm),
-		reinterpret_cast<const uint8_t *>(reinterpret_cast<uint64_t>(ub)), bytes);
+	ascend.copy(PIPE_MTE3, reinterpret_cast<uint64_t>(gm),
+		reinterpret_cast<uint64_t>(ub), bytes);
 }
 inline void gm_to_ub(__ubuf__ void *ub, __gm__ void *gm, uint32_t bytes)
 {
-	if (reinterpret_cast<uint64_t>(ub) % 32 != 0)
-		ascend.complain("a copy to UB that is not aligned to 32");
-	memcpy(reinterpret_cast<void *>(reinterpret_cast<uint64_t>(ub)),
-		reinterpret_cast<const void *>(reinterpret_cast<uint64_t>(gm)), bytes);
+	ascend.copy(PIPE_MTE2, reinterpret_cast<uint64_t>(gm),
+		reinterpret_cast<uint64_t>(ub), bytes);
 }
 
 } // namespace nda::test
@@ -204,54 +146,58 @@ inline int64_t GetSystemCycle()
 
 namespace nda::test {
 
-/* AscendAccess's accesses, told to the recorder before they are made. */
+/* Scalar accesses, told to the recorder and made through the machine's cache. */
 struct RecordingAccess {
 	template <class T>
 	static T load(__gm__ T *p)
 	{
-		return allowed<T>(p, "load") ? aiv::AscendAccess::load(p) : T{};
+		return allowed<T>(p, "load") ? ascend.load<T>(address(p)) : T{};
 	}
 	template <class T>
 	static void store(__gm__ T *p, T value)
 	{
 		if (told(p, value, Store::plain))
-			aiv::AscendAccess::store(p, value);
+			ascend.store<T>(address(p), value);
 	}
 	template <class T>
 	static T load_acquire(__gm__ T *p)
 	{
 		if (!allowed<T>(p, "load"))
 			return T{};
+		/* What comes now is seen if the line was not there before. */
 		if (ascend.recorder->before_look)
-			ascend.recorder->before_look(reinterpret_cast<uint64_t>(p));
-		return aiv::AscendAccess::load_acquire(p);
+			ascend.recorder->before_look(address(p));
+		return ascend.load<T>(address(p));
 	}
 	template <class T>
 	static void store_release(__gm__ T *p, T value)
 	{
 		if (told(p, value, Store::release))
-			aiv::AscendAccess::store_release(p, value);
+			ascend.store<T>(address(p), value);
 	}
 
 private:
 	template <class T>
+	static uint64_t address(__gm__ T *p)
+	{
+		return reinterpret_cast<uint64_t>(p);
+	}
+	template <class T>
 	static bool allowed(__gm__ T *p, const char *what)
 	{
-		return ascend.recorder->allowed(
-			reinterpret_cast<uint64_t>(p), sizeof(T), what);
+		return ascend.recorder->allowed(address(p), sizeof(T), what);
 	}
 	template <class T>
 	static bool told(__gm__ T *p, T value, Store::Kind kind)
 	{
 		if (!allowed<T>(p, "store"))
 			return false;
-		ascend.recorder->stores.push_back(
-			{kind, reinterpret_cast<uint64_t>(p), sizeof(T), value});
+		ascend.recorder->stores.push_back({kind, address(p), sizeof(T), value});
 		return true;
 	}
 };
 
-/* An AscendCore in a test's hands. */
+/* An AscendCore in a test's hands, which may lack a clean, invalidate or dsb. */
 template <bool staged>
 class AscendTestCore : public aiv::AscendCore<staged, RecordingAccess> {
 	typedef aiv::AscendCore<staged, RecordingAccess> Base;
@@ -263,8 +209,30 @@ public:
 			       reinterpret_cast<uint64_t>(ascend.ub)),
 			  EVENT_ID3)
 	{
-		ascend.recorder = recorder;
-		ascend.last_word = 0;
+		static_assert(Base::buffer_bytes == AscendMachine::ub_bytes, "its buffer");
+		ascend.begin(recorder);
+	}
+
+	void clean(aiv::site at, uint64_t addr, uint64_t bytes) const
+	{
+		if (has(at))
+			Base::clean(at, addr, bytes);
+	}
+	void invalidate(aiv::site at, uint64_t addr, uint64_t bytes) const
+	{
+		if (has(at))
+			Base::invalidate(at, addr, bytes);
+	}
+	void dsb(aiv::site at) const
+	{
+		if (has(at))
+			Base::dsb(at);
+	}
+
+private:
+	static bool has(aiv::site at)
+	{
+		return static_cast<uint32_t>(at) != ascend.without_site;
 	}
 };
 

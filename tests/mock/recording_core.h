@@ -36,11 +36,49 @@ public:
 	std::vector<std::string> violations;
 	std::function<void(uint64_t)> before_look;
 	std::function<void()> on_relax;
+	/* For a core with a cache: says what of its stores has not come to memory. */
+	std::function<void()> at_end;
+	/* ... drops what it has of memory that the test changes between calls. */
+	std::function<void(uint64_t addr, uint64_t bytes)> on_change;
+	/* ... and that its cache holds an old state of everything. */
+	bool starts_stale = false;
 	uint64_t now_ns = 0;
 	uint64_t relaxed = 0;
 
 	/* Allows accesses to @bytes at @addr. */
 	void add_memory(uint64_t addr, uint64_t bytes) { memory_.push_back({addr, bytes}); }
+
+	/* ... that the NIC reads as well: what has a higher @rank only after all that has a
+	 * lower one; from 1 on, below beyond_nic_memory. */
+	static constexpr uint32_t requests = 1, record = 2, beyond_nic_memory = 3;
+	void add_nic_memory(uint64_t addr, uint64_t bytes, uint32_t rank)
+	{
+		add_memory(addr, bytes);
+		nic_memory_.push_back({{addr, bytes}, rank});
+	}
+	/* Of memory that overlaps @bytes at @addr; 0: the NIC reads nothing there. */
+	uint32_t nic_rank(uint64_t addr, uint64_t bytes) const
+	{
+		for (const NicRange &range : nic_memory_)
+			if (addr < range.at.addr + range.at.bytes &&
+				range.at.addr < addr + bytes)
+				return range.rank;
+		return 0;
+	}
+
+	/* After the test has changed memory that a core may have looked at. */
+	void changed(uint64_t addr, uint64_t bytes)
+	{
+		if (on_change)
+			on_change(addr, bytes);
+	}
+
+	/* After the last call of a core. */
+	void end()
+	{
+		if (at_end)
+			at_end();
+	}
 
 	bool allowed(uint64_t addr, uint64_t bytes, const char *what)
 	{
@@ -58,6 +96,11 @@ private:
 		uint64_t bytes;
 	};
 
+	struct NicRange {
+		Range at;
+		uint32_t rank;
+	};
+
 	bool complain(const char *what, uint64_t addr, uint64_t bytes, const char *why)
 	{
 		char text[128];
@@ -70,6 +113,7 @@ private:
 	}
 
 	std::vector<Range> memory_;
+	std::vector<NicRange> nic_memory_;
 };
 
 class RecordingCore {

@@ -6,6 +6,9 @@ TESTS += $(B)/tests/golden_test
 $(B)/tests/golden_test: $(call objs,$(wildcard tests/unit/golden_*.cc))
 	$(call prog,$@,$^)
 
+# What is wrong with a file of vectors.
+$(eval $(call unit_test,vector_files_test,$(call objs,$(filter-out tests/unit/golden_test.cc,$(wildcard tests/unit/golden_*.cc)))))
+
 # The same by AscendCore, for which clang tells device memory from UB: with WQEs that are stored
 # and cleaned, by one architecture's intrinsics, and staged and copied, by the other's. They would
 # be the same programs in a build with sanitizers.
@@ -18,6 +21,14 @@ $(B)/tests/golden_ascend_$(1)_test: $(patsubst tests/unit/%.cc,$(B)/ascend/$(1)/
 	$$(call say,LD,$$@)
 	@mkdir -p $$(dir $$@)
 	$$(Q)clang++ -o $$@ $$^
+
+# The core by itself, and what each of its barriers is for.
+TESTS += $(B)/tests/ascend_core_$(1)_test
+$(B)/tests/ascend_core_$(1)_test: $(patsubst tests/unit/%.cc,$(B)/ascend/$(1)/%.o,tests/unit/ascend_core_test.cc \
+		$(filter-out tests/unit/golden_test.cc,$(wildcard tests/unit/golden_*.cc)))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(dir $$@)
+	$$(Q)clang++ -o $$@ $$^ $$(GTEST)
 
 $(B)/ascend/$(1)/%.o: tests/unit/%.cc
 	$$(call say,CLANG,$$<)

@@ -113,10 +113,14 @@ std::vector<std::string> RoceRun::run()
 	fill_completions();
 	recorder_.add_memory(table_.addr(), sizeof(nda_table));
 	recorder_.add_memory(queue_address(), sizeof(nda_queue));
-	recorder_.add_memory(sq_.addr(), uint64_t{sq_depth_} * format_.wqe_bytes);
+	recorder_.add_nic_memory(sq_.addr(), uint64_t{sq_depth_} * format_.wqe_bytes,
+		test::Recorder::requests);
+	if (format_.has_record)
+		recorder_.add_nic_memory(words_.addr(), 64, test::Recorder::record);
 	recorder_.add_memory(cq_.addr(), uint64_t{ring_} * stride_);
 	recorder_.add_memory(words_.addr(), 256);
 	recorder_.before_look = [this](uint64_t addr) { before_look(addr); };
+	recorder_.starts_stale = true;
 
 	enum nda_status status = open(table_.addr(), number32(in_.at("qp_idx")));
 #ifdef NDA_GOLDEN_ASCEND
@@ -126,6 +130,7 @@ std::vector<std::string> RoceRun::run()
 		differs("the table does not open: status %d", status);
 	else
 		drive();
+	recorder_.end();
 
 	for (const std::string &violation : recorder_.violations)
 		failures_.push_back(violation);
@@ -227,6 +232,7 @@ void RoceRun::post(const Json &post)
 	queue_->remote_delta = number(post.at("peer_base")) - number(in_.at("heap_base"));
 	if (variant_.slow)
 		queue_->state.limit = queue_->state.head;
+	recorder_.changed(queue_address(), sizeof(nda_queue));
 	if (op == "put")
 		status = put(
 			pe, symmetric, number(post.at("local_va")), number(post.at("len")));

@@ -44,10 +44,12 @@ uint32_t number32(const Json &value);
 Bytes bytes_of(const std::string &hex);
 std::string hex_of(const void *data, size_t size);
 
-/* Filled memory, aligned to a cache line. */
+/* Filled memory of whole cache lines. */
 class Memory {
 public:
-	explicit Memory(size_t size, uint8_t fill = 0) : storage_(size + 64, fill) {}
+	explicit Memory(size_t size, uint8_t fill = 0)
+		: storage_((size + 63) / 64 * 64 + 64, fill)
+	{}
 
 	uint8_t *data()
 	{

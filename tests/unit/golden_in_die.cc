@@ -25,8 +25,7 @@ void put_cqe(const format::cqe &cqe, uint8_t *slot)
 	memcpy(slot, words, sizeof(words));
 }
 
-/* ---- The device data plane
- * -------------------------------------------------------------*/
+/* ---- The device data plane ---- */
 
 class InDieRun : public DeviceRun<engine::Engine> {
 public:
@@ -97,8 +96,7 @@ private:
 	}
 };
 
-/* ---- The Linux driver
- * ------------------------------------------------------------------*/
+/* ---- The Linux driver ---- */
 
 /* A case of a flat file: by the encoder alone, and by the engine where it has the
  * operation.
@@ -269,7 +267,10 @@ private:
 		Memory local(format::max_inline);
 		Core core(&recorder_);
 
-		recorder_.add_memory(ring.addr(), uint64_t{depth_} * format::wqe_bytes);
+		recorder_.add_nic_memory(ring.addr(), uint64_t{depth_} * format::wqe_bytes,
+			test::Recorder::requests);
+		if (has_record)
+			recorder_.add_nic_memory(words_.addr(), 64, test::Recorder::record);
 		recorder_.add_memory(local.addr(), format::max_inline);
 		queue_.sq_base = ring.addr();
 		queue_.sq_record = has_record ? words_.addr() : 0;
@@ -281,12 +282,43 @@ private:
 
 		if (!post_operation(core, operation(&local)))
 			differs("the post was refused");
+		recorder_.end();
 		expect_wqe("the engine",
 			ring.data() +
 				size_t{number32(out_.at("slot")) & (depth_ - 1)} *
 					format::wqe_bytes);
 		expect_number("head", out_.at("head"), queue_.state.head);
 		compare_rings(has_record);
+		compare_order(
+			ring.addr() + uint64_t{head & (depth_ - 1)} * format::wqe_bytes);
+	}
+
+	/* All of the WQE, the word with its validity last, then the record, then the
+	 * doorbell. */
+	void compare_order(uint64_t slot)
+	{
+		std::set<uint64_t> written;
+		std::string order;
+
+		for (const Store &store : recorder_.stores) {
+			if (store.addr >= slot && store.addr < slot + format::wqe_bytes) {
+				for (uint32_t i = 0; i < store.bytes; i++)
+					written.insert(store.addr + i);
+				if (store.addr == slot)
+					order += written.size() == format::wqe_bytes &&
+							store.kind == Store::release
+						? "valid "
+						: "early ";
+			} else if (store.addr == queue_.sq_record) {
+				order += "record ";
+			} else if (store.addr == queue_.sq_doorbell) {
+				order += "doorbell ";
+			}
+		}
+		std::string expected = queue_.sq_record != 0 ? "valid record doorbell "
+							     : "valid doorbell ";
+		if (order != expected)
+			differs("the order is %s", order.c_str());
 	}
 
 	/* One record, if there is one, then one doorbell. */
@@ -342,6 +374,7 @@ private:
 						 .poll_cq(ci + completions + 1);
 		if (status != NDA_TIMEOUT)
 			differs("status %d after the last completion", status);
+		recorder_.end();
 		compare_poll(ci, by_register);
 	}
 

@@ -88,7 +88,8 @@ private:
 	std::map<uint32_t, Pending> pending_; /* by slot */
 	test::Recorder recorder_;
 	aiv::Device<Core, aiv::udma::Engine> device_;
-	bool posted_ = true;
+	bool posted_ = true;  /* all that the case posts */
+	bool refused_ = true; /* ... none */
 	enum nda_status poll_status_ = NDA_OK;
 };
 
@@ -282,6 +283,7 @@ enum nda_status UdmaRun::post(const Json &post)
 	queue_->remote_delta = number(post.at("peer_base")) - number(in_.at("heap_base"));
 	if (variant_.slow)
 		queue_->state.limit = queue_->state.head;
+	recorder_.changed(queue_address(), sizeof(nda_queue));
 	if (op.rfind("relay_", 0) == 0)
 		op = op.substr(6);
 	if (op == "put")
@@ -318,6 +320,8 @@ void UdmaRun::drive()
 	for (const Json &entry : in_.value("posts", Json::array()))
 		if (post(entry) != NDA_OK)
 			posted_ = false;
+		else
+			refused_ = false;
 	if (in_.contains("poll_target"))
 		poll_status_ =
 			aiv::udma::Queue<Core>(device_.core(), queue_address(), {100, 0})
@@ -333,17 +337,25 @@ std::vector<std::string> UdmaRun::run()
 	fill_completions();
 	recorder_.add_memory(table_.addr(), sizeof(nda_table));
 	recorder_.add_memory(queue_address(), sizeof(nda_queue));
-	recorder_.add_memory(sq_.addr(), uint64_t{depth_} * format::bb_bytes);
+	recorder_.add_nic_memory(
+		sq_.addr(), uint64_t{depth_} * format::bb_bytes, test::Recorder::requests);
 	recorder_.add_memory(cq_.addr(), uint64_t{cq_depth_} * queue_->cqe_stride);
 	recorder_.add_memory(words_.addr(), 128);
-	recorder_.add_memory(scratch_.addr(), NDA_SCRATCH_BYTES);
+	recorder_.add_nic_memory(
+		scratch_.addr(), NDA_SCRATCH_BYTES, test::Recorder::requests);
 	recorder_.before_look = [this](uint64_t addr) { before_look(addr); };
+	recorder_.starts_stale = true;
 
 	/* A relay that there is not is refused, and operations with it. */
+	enum nda_status expected =
+		test_.at("group") == "relay_invalid" ? NDA_INVALID : NDA_OK;
 	enum nda_status status = open();
-	if (status != NDA_OK && test_.at("group") != "relay_invalid")
-		differs("the table does not open: status %d", status);
+	if (status != expected)
+		differs("to open the table gives status %d", status);
 	drive();
+	if (expected != NDA_OK && !refused_)
+		differs("an operation over no relay is not refused");
+	recorder_.end();
 
 	for (const std::string &violation : recorder_.violations)
 		failures_.push_back(violation);

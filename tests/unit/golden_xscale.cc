@@ -51,7 +51,8 @@ private:
 		queue->xscale.fence_mode = 1;
 		queue->scratch_local = scratch_.addr();
 		set_lkey(number32(in_.at("lkey")));
-		recorder_.add_memory(scratch_.addr(), NDA_SCRATCH_BYTES);
+		recorder_.add_nic_memory(
+			scratch_.addr(), NDA_SCRATCH_BYTES, test::Recorder::requests);
 	}
 
 	void set_lkey(uint32_t lkey)
