@@ -23,6 +23,14 @@ constexpr Model models[] = {
 
 } // namespace
 
+std::string soft_models(const char *prefix)
+{
+	std::string known;
+	for (const Model &m : models)
+		known += (known.empty() ? "" : ", ") + std::string(prefix) + m.name;
+	return known;
+}
+
 int SoftNic::open(
 	const std::string &model, const nda_nic_attr &attr, std::shared_ptr<Nic> &out)
 {
@@ -40,11 +48,8 @@ int SoftNic::open(
 			out = std::move(nic);
 		return rc;
 	}
-	std::string known;
-	for (const Model &m : models)
-		known += (known.empty() ? "" : ", ") + std::string(m.name);
 	return fail(-ENODEV, "nic soft:%s: no such model; known: %s", model.c_str(),
-		known.c_str());
+		soft_models("").c_str());
 }
 
 int SoftNic::init(const char *model, const nda_nic_attr &attr)

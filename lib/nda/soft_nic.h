@@ -9,6 +9,9 @@
 
 namespace nda {
 
+// Those that there are, each behind the prefix.
+std::string soft_models(const char *prefix);
+
 class SoftNic final : public Nic {
 public:
 	static int open(const std::string &model, const nda_nic_attr &attr,

@@ -12,6 +12,7 @@
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
 #include "lib/nda/soft.h"
+#include "lib/nda/soft_nic.h"
 
 namespace nda {
 namespace {
@@ -108,9 +109,9 @@ int find_device(const std::string &name, RdmaDevice &out)
 		there += (there.empty() ? "" : ", ") + device.name;
 	}
 	return fail(-ENODEV,
-		"nic %s: no such device; the kernel has %s, and software NICs are "
-		"\"soft:hns1825\"",
-		name.c_str(), there.empty() ? "no RDMA device" : there.c_str());
+		"nic %s: no such device; the kernel has %s, and software NICs are %s",
+		name.c_str(), there.empty() ? "no RDMA device" : there.c_str(),
+		soft_models("soft:").c_str());
 }
 
 // libibverbs' device list while it is held.

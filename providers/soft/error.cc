@@ -34,6 +34,11 @@ const char *cause(int error)
 	else if (error == ENFILE)
 		snprintf(text, sizeof(text),
 			"the system has no more descriptors (sysctl fs.file-max)");
+	else if (error == ENOMEM && getrlimit(RLIMIT_AS, &limit) == 0 &&
+		limit.rlim_cur != RLIM_INFINITY)
+		snprintf(text, sizeof(text),
+			"no memory; this process may map no more than %llu KiB (ulimit -v)",
+			static_cast<unsigned long long>(limit.rlim_cur / 1024));
 	else
 		snprintf(text, sizeof(text), "%s", strerror(error));
 	return text;

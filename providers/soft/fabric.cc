@@ -40,9 +40,26 @@ int fail_refused(uint64_t process, int error)
 			"fabric: process %016" PRIx64
 			" may have no more descriptors: its ulimit -n is reached",
 			process);
+	if (error == ENOMEM)
+		return fail(-error,
+			"fabric: process %016" PRIx64
+			" cannot map this one's memory: its ulimit -v may be reached",
+			process);
 	return fail(error > 0 && error < 4096 ? -error : -EPROTO,
 		"fabric: process %016" PRIx64 " could not take this one: %s", process,
 		cause(error));
+}
+
+// Why a peer hung up, as far as it has said so; an errno.
+int last_words(int socket)
+{
+	Message m;
+	Fd fd;
+	int rc;
+	do
+		rc = receive_message(socket, m, fd);
+	while (rc == 0 && m.type != MessageType::refused);
+	return rc ? 0 : static_cast<int>(m.size);
 }
 
 std::chrono::milliseconds left(uint64_t deadline)
@@ -341,8 +358,11 @@ void Fabric::handle(Connection &connection)
 		if (rc == 0)
 			rc = handle_message(connection, m, std::move(fd));
 		if (rc) {
-			if (rc != -ECONNRESET)
+			if (rc != -ECONNRESET) {
 				SOFT_LOG(warn, "fabric: dropped a peer: %s", cause(-rc));
+				if (connection.peer)
+					connection.peer->failure_ = -rc;
+			}
 			// Not to who has not shown the secret, nor breaks the protocol.
 			if ((rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM) &&
 				connection.state != Connection::State::hello)
@@ -555,15 +575,11 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 	if (rc == 0)
 		rc = send_segments(socket.get());
 	if (rc) {
-		// It may have said why it hung up.
-		Message last;
-		Fd none;
-		if (receive_message(socket.get(), last, none) == 0 &&
-			last.type == MessageType::refused)
-			return fail_refused(process, static_cast<int>(last.size));
-		return fail(-ECONNRESET,
-			"fabric: process %016" PRIx64 " does not listen: %s", process,
-			cause(-rc));
+		const int why = last_words(socket.get());
+		if (why)
+			return fail_refused(process, why);
+		return fail(-ECONNRESET, "fabric: process %016" PRIx64 " hung up: %s",
+			process, cause(-rc));
 	}
 	auto c = std::make_unique<Connection>();
 	c->socket = std::move(socket);
@@ -575,6 +591,10 @@ int Fabric::connect_to(uint64_t process, uint64_t deadline, std::shared_ptr<Peer
 		[&] { return peer->complete_ || peer->refused_ || peer->dead(); });
 	if (peer->refused_)
 		return fail_refused(process, peer->refused_);
+	if (peer->failure_)
+		return fail(-peer->failure_,
+			"fabric: taking what process %016" PRIx64 " shares: %s", process,
+			cause(peer->failure_));
 	if (peer->dead())
 		return fail(-ECONNRESET, "fabric: process %016" PRIx64 " hung up or died",
 			process);

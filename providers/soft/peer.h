@@ -51,6 +51,7 @@ private:
 	// Under Fabric's mutex.
 	bool complete_ = false; // all segments of the start have come
 	int refused_ = 0;       // why it did not take this process's, an errno
+	int failure_ = 0;       // why this process dropped it, an errno
 };
 
 } // namespace nda::soft

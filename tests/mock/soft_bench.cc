@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,6 +127,27 @@ DescriptorLimit::DescriptorLimit(unsigned more)
 DescriptorLimit::~DescriptorLimit()
 {
 	EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before_), 0);
+}
+
+void AddressLimit::set(uint64_t more)
+{
+	uint64_t pages = 0;
+	std::ifstream("/proc/self/statm") >> pages;
+	struct rlimit limit;
+	EXPECT_EQ(getrlimit(RLIMIT_AS, &limit), 0);
+	limit.rlim_cur = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + more;
+	EXPECT_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+}
+
+AddressLimit::AddressLimit(uint64_t more)
+{
+	EXPECT_EQ(getrlimit(RLIMIT_AS, &before_), 0);
+	set(more);
+}
+
+AddressLimit::~AddressLimit()
+{
+	EXPECT_EQ(setrlimit(RLIMIT_AS, &before_), 0);
 }
 
 // ---- NPU -------------------------------------------------------------------------------

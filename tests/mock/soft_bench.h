@@ -90,6 +90,18 @@ private:
 	struct rlimit before_;
 };
 
+// Lets this process map only so many more bytes than it has.
+class AddressLimit {
+public:
+	explicit AddressLimit(uint64_t more);
+	~AddressLimit();
+	AddressLimit(const AddressLimit &) = delete;
+	static void set(uint64_t more); // for good
+
+private:
+	struct rlimit before_;
+};
+
 struct QueueOptions {
 	uint32_t depth = 64;
 	uint32_t cq_depth = 128;

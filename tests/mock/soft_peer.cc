@@ -116,6 +116,12 @@ std::string obey(State &s, const std::string &line)
 		limit.rlim_cur = limit.rlim_max;
 		return result(setrlimit(RLIMIT_NOFILE, &limit) ? -errno : 0);
 	}
+	if (verb == "addresses") { // BYTES: how many more it may map
+		uint64_t bytes;
+		in >> bytes;
+		AddressLimit::set(bytes);
+		return "ok";
+	}
 	if (verb == "fill") { // OFFSET COUNT SEED
 		uint64_t offset, count;
 		unsigned seed;

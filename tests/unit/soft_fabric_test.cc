@@ -442,6 +442,44 @@ TEST_F(Fabric, WantOfDescriptorsAtThePeerIsNamed)
 	EXPECT_EQ(queue.to_rtr(other.gid, other.qpn), 0) << detail();
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#else
+constexpr bool sanitized = false;
+#endif
+TEST_F(Fabric, WantOfAddressSpaceHereIsNamed)
+{
+	if (sanitized)
+		GTEST_SKIP() << "a sanitizer needs address space of its own";
+	Remote r;
+	EXPECT_EQ(queue.to_init(), 0);
+	{
+		// For the peer's control segment, but not for the memory of its NPU.
+		AddressLimit limit(sizeof(soft::ControlSegment) + (24u << 20));
+		EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -ENOMEM);
+		EXPECT_NE(detail().find("this process may map no more than"),
+			std::string::npos)
+			<< detail();
+		EXPECT_NE(detail().find("ulimit -v"), std::string::npos) << detail();
+	}
+	EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), 0) << detail();
+}
+
+TEST_F(Fabric, WantOfAddressSpaceAtThePeerIsNamed)
+{
+	if (sanitized)
+		GTEST_SKIP() << "a sanitizer needs address space of its own";
+	EXPECT_EQ(queue.to_init(), 0);
+	{
+		Remote r;
+		EXPECT_EQ(r.process.ask("addresses 0"), "ok");
+		EXPECT_EQ(queue.to_rtr(r.gid, r.qpn), -ENOMEM);
+		EXPECT_NE(detail().find("its ulimit -v"), std::string::npos) << detail();
+	}
+	Remote other;
+	EXPECT_EQ(queue.to_rtr(other.gid, other.qpn), 0) << detail();
+}
+
 TEST_F(Fabric, PeerThatLackedDescriptorsIsReachedOnceItHasThem)
 {
 	for (unsigned more : {0, 1}) {
