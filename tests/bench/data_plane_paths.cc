@@ -41,6 +41,12 @@ __attribute__((always_inline)) inline enum nda_status put_batch(
 		DeviceOf<engine> *device, uint32_t pe)                                     \
 	{                                                                                  \
 		return device->quiet(pe);                                                  \
+	}                                                                                  \
+	extern "C" __attribute__((noinline)) enum nda_status bench_put8_shared_##name(     \
+		SharedOf<engine> *device, uint32_t pe, uint64_t dst, uint64_t src,         \
+		uint64_t n)                                                                \
+	{                                                                                  \
+		return device->put_nbi(pe, dst, src, n);                                   \
 	}
 
 NDA_BENCH_BODIES(hns1825, aiv::hns1825::Engine)

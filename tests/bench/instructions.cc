@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * instructions put8|put8_every16|put8_batch16|put8_batch16_every16|drain ENGINE: runs one
- * path of data_plane_paths.h many times for instructions.sh, which counts what callgrind
- * sees inside it. every16: of 16 WQEs one asks for a completion. The NIC is played between
- * the calls and not counted. Prints the number of operations.
+ * instructions PATH ENGINE, the path being put8, put8_every16, put8_batch16,
+ * put8_batch16_every16, drain or put8_shared: runs one path of data_plane_paths.h many
+ * times for instructions.sh, which counts what callgrind sees inside it. every16: of 16
+ * WQEs one asks for a completion. shared: two cores take turns on one queue. The NIC is
+ * played between the calls and not counted. Prints the number of operations.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -30,9 +31,11 @@ constexpr uint32_t depth = 1024;
 /* What of an engine is needed here: its paths, and its queues with a NIC behind them. */
 struct Hns1825 {
 	typedef bench::DeviceOf<aiv::hns1825::Engine> Device;
+	typedef bench::SharedOf<aiv::hns1825::Engine> Shared;
 	static constexpr auto put8 = bench::bench_put8_hns1825;
 	static constexpr auto batch16 = bench::bench_put8_batch16_hns1825;
 	static constexpr auto drain = bench::bench_drain_hns1825;
+	static constexpr auto put8_shared = bench::bench_put8_shared_hns1825;
 
 	explicit Hns1825(uint32_t every)
 		: rig([every] {
@@ -50,9 +53,11 @@ struct Hns1825 {
 
 struct InDie {
 	typedef bench::DeviceOf<aiv::in_die::Engine> Device;
+	typedef bench::SharedOf<aiv::in_die::Engine> Shared;
 	static constexpr auto put8 = bench::bench_put8_in_die;
 	static constexpr auto batch16 = bench::bench_put8_batch16_in_die;
 	static constexpr auto drain = bench::bench_drain_in_die;
+	static constexpr auto put8_shared = bench::bench_put8_shared_in_die;
 
 	explicit InDie(uint32_t every)
 		: rig([every] {
@@ -70,9 +75,11 @@ struct InDie {
 
 struct Rxe {
 	typedef bench::DeviceOf<aiv::rxe::Engine> Device;
+	typedef bench::SharedOf<aiv::rxe::Engine> Shared;
 	static constexpr auto put8 = bench::bench_put8_rxe;
 	static constexpr auto batch16 = bench::bench_put8_batch16_rxe;
 	static constexpr auto drain = bench::bench_drain_rxe;
+	static constexpr auto put8_shared = bench::bench_put8_shared_rxe;
 
 	explicit Rxe(uint32_t every)
 		: rig([every] {
@@ -90,9 +97,11 @@ struct Rxe {
 
 struct Udma {
 	typedef bench::DeviceOf<aiv::udma::Engine> Device;
+	typedef bench::SharedOf<aiv::udma::Engine> Shared;
 	static constexpr auto put8 = bench::bench_put8_udma;
 	static constexpr auto batch16 = bench::bench_put8_batch16_udma;
 	static constexpr auto drain = bench::bench_drain_udma;
+	static constexpr auto put8_shared = bench::bench_put8_shared_udma;
 
 	explicit Udma(uint32_t every)
 		: rig([every] {
@@ -110,9 +119,11 @@ struct Udma {
 
 struct Xscale {
 	typedef bench::DeviceOf<aiv::xscale::Engine> Device;
+	typedef bench::SharedOf<aiv::xscale::Engine> Shared;
 	static constexpr auto put8 = bench::bench_put8_xscale;
 	static constexpr auto batch16 = bench::bench_put8_batch16_xscale;
 	static constexpr auto drain = bench::bench_drain_xscale;
+	static constexpr auto put8_shared = bench::bench_put8_shared_xscale;
 
 	explicit Xscale(uint32_t every)
 		: rig([every] {
@@ -131,7 +142,8 @@ struct Xscale {
 enum class Path {
 	put8,
 	batch16,
-	drain
+	drain,
+	shared
 };
 
 template <class Side>
@@ -160,9 +172,43 @@ bool run_round(Side &side, typename Side::Device &device, Path path)
 		NDA_OK;
 }
 
+/* Cores share the queue from now on. */
+template <class Side>
+void share(Side &side)
+{
+	nda_queue_shared shared = {};
+
+	shared.flags = NDA_QUEUE_SHARED;
+	memcpy(&side.rig.queue(pe).state, &shared, sizeof(shared));
+}
+
+template <class Side>
+bool run_shared()
+{
+	Side side(1);
+	typename Side::Shared cores[2];
+
+	share(side);
+	for (auto &core : cores)
+		if (core.open(aiv::HostCore(), side.rig.address(), 0) != NDA_OK)
+			return false;
+	uint64_t dst = side.rig.table()->heap_base, src = dst + 4096;
+	for (uint32_t round = 0; round < rounds; round++) {
+		for (uint32_t i = 0; i < burst; i++)
+			if (Side::put8_shared(&cores[i % 2], pe, dst, src, 8) != NDA_OK)
+				return false;
+		if (side.run() != burst || !side.good() || cores[0].quiet(pe) != NDA_OK)
+			return false;
+	}
+	return true;
+}
+
 template <class Side>
 bool run_all(Path path, uint32_t every)
 {
+	if (path == Path::shared)
+		return run_shared<Side>();
+
 	Side side(every);
 	typename Side::Device device;
 
@@ -188,6 +234,7 @@ const struct {
 	{"put8_batch16", Path::batch16, 1},
 	{"put8_batch16_every16", Path::batch16, 16},
 	{"drain", Path::drain, 1},
+	{"put8_shared", Path::shared, 1},
 };
 
 const struct {

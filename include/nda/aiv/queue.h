@@ -261,6 +261,10 @@ protected:
  *                                    moves the tail behind what the last of @count CQEs
  *                                    names: everything before it is done too. Latches
  *   void publish_ci(ci)              tells the NIC, and cleans that
+ *   bool has_usual                   whether there is
+ *   void write_usual<what>(head, symmetric, local_va, length)
+ *                                    as write_wqe() of a WRITE or READ of the heap that is
+ *                                    one WQE and has a completion, where all have
  *
  * and may have, instead of those below, post_signalled(), credited(), flush_operation() and
  * consume(). Where it has no credited() it has load_geometry(), and its namespace
@@ -447,6 +451,37 @@ public:
 		while (status == NDA_OK && cut.next(&part))
 			status = post_one_shared(part, &end);
 		return status;
+	}
+
+	/*
+	 * The same for a WRITE or READ of the heap that is one WQE, in the usual case:
+	 * false, and nothing done, if post_shared() has to see to it.
+	 */
+	template <verb what>
+	NDA_DEV bool post_shared_fast(uint64_t symmetric, uint64_t local_va,
+		uint64_t length, enum nda_status *status)
+	{
+		if (!Self::has_usual || NDA_QUEUE_LOAD(core_, q_, signal_every) != 1 ||
+			NDA_QUEUE_LOAD(core_, q_, state.flags) != NDA_QUEUE_SHARED ||
+			NDA_QUEUE_LOAD(core_, q_, valid) == 0 ||
+			shared_sticky() != NDA_OK || length - 1 >= Self::max_length)
+			return false;
+		/* In the order of reserve_shared(). */
+		uint32_t tail = shared_load(offsetof(nda_queue_shared, tail));
+		uint32_t head = shared_load(offsetof(nda_queue_shared, head));
+		if (head - tail >= self().capacity() ||
+			core_.template compare_swap<uint32_t>(
+				shared(offsetof(nda_queue_shared, head)), head, head + 1) !=
+				head)
+			return false;
+		*status = shared_load(offsetof(nda_queue_shared, turn)) == head
+			? NDA_OK
+			: wait_for_turn(head);
+		if (*status != NDA_OK)
+			return true;
+		self().template write_usual<what>(head, symmetric, local_va, length);
+		finish_shared(head + 1);
+		return true;
 	}
 
 	/* As quiet(), for what had been posted by whichever core when this was called. */
@@ -824,10 +859,16 @@ private:
 		self().write_wqe(op, head,
 			op.want_completion || mask == 0 || ((head ^ next) & ~mask) != 0,
 			op.fence);
+		finish_shared(next);
+		return NDA_OK;
+	}
+
+	/* Rings for what is below @next, and lets the next one write. */
+	NDA_DEV void finish_shared(uint32_t next) const
+	{
 		self().ring_to(next);
 		core_.template store_release<uint32_t>(
 			shared(offsetof(nda_queue_shared, turn)), next);
-		return NDA_OK;
 	}
 
 	NDA_DEV enum nda_status reserve_shared(
@@ -862,7 +903,7 @@ private:
 
 	/* Whoever reserved and does not write takes the queue with it, as this core does if
 	 * it gives up. */
-	NDA_DEV enum nda_status wait_for_turn(uint32_t head)
+	NDA_DEV_SLOW enum nda_status wait_for_turn(uint32_t head) noexcept
 	{
 		Deadline<Core> deadline(core_, limits_);
 		bool expired = false;

@@ -157,6 +157,12 @@ private:
 			NDA_QUEUE_LOAD(core_, q_, sq_doorbell), doorbell_value(head));
 	}
 
+	static constexpr bool has_usual = false;
+
+	template <verb>
+	NDA_DEV void write_usual(uint32_t, uint64_t, uint64_t, uint64_t) const
+	{}
+
 	NDA_DEV void write_wqe(
 		const operation &op, uint32_t head, bool signalled, bool fence) const
 	{

@@ -44,12 +44,12 @@ public:
 
 	NDA_DEV enum nda_status put_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 	{
-		return post(verb::write, pe, dst, src, n);
+		return post<verb::write>(pe, dst, src, n);
 	}
 
 	NDA_DEV enum nda_status get_nbi(uint32_t pe, uint64_t dst, uint64_t src, uint64_t n)
 	{
-		return post(verb::read, pe, src, dst, n);
+		return post<verb::read>(pe, src, dst, n);
 	}
 
 	/* Waits for what every core has posted to @pe by now. */
@@ -86,11 +86,18 @@ public:
 	}
 
 private:
+	template <verb what>
 	NDA_DEV enum nda_status post(
-		verb what, uint32_t pe, uint64_t symmetric, uint64_t local, uint64_t n)
+		uint32_t pe, uint64_t symmetric, uint64_t local, uint64_t n)
 	{
+		enum nda_status status;
+
 		if (pe >= device_.n_pes())
 			return NDA_INVALID;
+		/* Where the own PE has no queue, it is not one of those. */
+		if (device_.queue(pe).template post_shared_fast<what>(
+			    symmetric, local, n, &status))
+			return status;
 		return post(pe,
 			device_.heap_operation(
 				what, device_.queue_address(pe), symmetric, local, n));

@@ -349,6 +349,28 @@ private:
 			expect_completion(head, head + n / format::bb_words);
 	}
 
+	static constexpr bool has_usual = true;
+
+	template <verb what>
+	NDA_DEV void write_usual(
+		uint32_t head, uint64_t symmetric, uint64_t local_va, uint64_t length) const
+	{
+		geometry r = load_geometry();
+		uint64_t slot = slot_address(r, head);
+		uint64_t words[3] = {NDA_QUEUE_LOAD(core_, q_, udma.words[0]),
+			NDA_QUEUE_LOAD(core_, q_, udma.words[1]),
+			NDA_QUEUE_LOAD(core_, q_, udma.words[2])};
+
+		write_rest(core_, slot, words, NDA_QUEUE_LOAD(core_, q_, key_words[0]),
+			symmetric + NDA_QUEUE_LOAD(core_, q_, remote_delta),
+			NDA_QUEUE_LOAD(core_, q_, key_words[1]) | length, local_va);
+		wqe_store_last(core_, slot, 0,
+			format::word0_as(opcode_of(what),
+				first_word(r, head, after_fence(head, false))));
+		wqe_publish(core_, slot, 0, format::bb_bytes);
+		expect_completion(head, head + 1);
+	}
+
 	/* What the operation has beyond the control, and its bits there. */
 	NDA_DEV void fill_body(const operation &op, uint64_t w[format::max_words]) const
 	{
