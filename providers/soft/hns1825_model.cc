@@ -153,7 +153,8 @@ Breach Hns1825Format::fetch(const SendQueue &q, uint32_t index, Work &work) cons
 
 Breach Hns1825Format::read_consumer(CompletionQueue &cq) const
 {
-	return consumed(cq, hw::cq_record_ci(load_acquire<uint32_t>(cq.record)), 24);
+	return consumed(
+		cq, hw::cq_record_ci(load_acquire<uint32_t>(cq.record)), hw::cq_index_bits);
 }
 
 void Hns1825Format::complete(const SendQueue &q, const Completion &c) const

@@ -191,7 +191,8 @@ void InDieFormat::complete(const SendQueue &q, const Completion &c) const
 {
 	hw::cqe cqe = {};
 	// What was posted, not what became of it.
-	cqe.opcode = load_relaxed<uint8_t>(q.slot(c.index, hw::wqe_bytes)) & 0x1f;
+	cqe.opcode =
+		hw::wqe_opcode_of(load_relaxed<uint64_t>(q.slot(c.index, hw::wqe_bytes)));
 	cqe.wqe_index = static_cast<uint16_t>(c.index);
 	cqe.qpn = q.qpn;
 	cqe.remote_qpn = q.peer_qpn;

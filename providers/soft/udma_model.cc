@@ -260,7 +260,7 @@ Breach UdmaFormat::fetch(const SendQueue &q, uint32_t index, Work &work) const
 Breach UdmaFormat::read_consumer(CompletionQueue &cq) const
 {
 	// Of the widths that the sources have, the least is in all of them.
-	return consumed(cq, load_acquire<uint32_t>(cq.record), 22);
+	return consumed(cq, load_acquire<uint32_t>(cq.record), hw::ci_bits_least);
 }
 
 void UdmaFormat::complete(const SendQueue &q, const Completion &c) const

@@ -12,7 +12,7 @@ namespace {
 namespace hw = nda::hw::xscale;
 
 // Of the units in which a doorbell counts, as WQEs.
-constexpr uint32_t index_mask = (1u << 21) / hw::units_per_wqe - 1;
+constexpr uint32_t index_mask = (1u << hw::pid_bits) / hw::units_per_wqe - 1;
 
 const char *doorbell_fault(const hw::doorbell &d, const SendQueue &q)
 {
@@ -188,7 +188,7 @@ Breach XscaleFormat::read_consumer(CompletionQueue &cq) const
 		return {"doorbell of another CQ in this CQ's slot"};
 	if (d.reserved)
 		return {"CQ doorbell with a reserved bit set"};
-	return consumed(cq, d.next_cid, 23);
+	return consumed(cq, d.next_cid, hw::cq_index_bits);
 }
 
 void XscaleFormat::complete(const SendQueue &q, const Completion &c) const

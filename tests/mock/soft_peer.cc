@@ -160,7 +160,10 @@ std::string obey(State &s, const std::string &line)
 		uint64_t count;
 		in >> count;
 		uint64_t address = s.npu->alloc(count);
-		return result(api().npu_memset(s.npu->get(), address, 1, count));
+		int rc = 0;
+		for (uint64_t page = 0; page < count && rc == 0; page += 4096)
+			rc = api().npu_memset(s.npu->get(), address + page, 1, 1);
+		return result(rc);
 	}
 	if (verb == "second") { // one more NPU, opened after others have connected
 		s.second_npu = std::make_unique<TestNpu>();

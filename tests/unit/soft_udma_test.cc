@@ -151,7 +151,7 @@ protected:
 		f.owner ^= hw::owner_bit(head_, blocks) ? 1 : 0;
 		uint64_t words[hw::max_words] = {};
 		hw::encode(f, words);
-		memcpy(words + hw::control_words, rest.data(), rest.size() * 8);
+		std::copy(rest.begin(), rest.end(), words + hw::control_words);
 		uint32_t units = hw::bbs_of(f);
 		for (uint32_t i = 0; i < units; i++, head_++)
 			memcpy(npu_.host<uint8_t>(info_.sq_addr +

@@ -570,11 +570,13 @@ NDA_DEV uint8_t cqe_vendor(uint64_t word3)
  * is the same; unverified on this NIC. */
 using namespace nda::hw::hns;
 
-/* The consumer record's u32 for @ci, and back: 24 bits. Big-endian in two of three
- * sources, unverified. There is no consumer doorbell. */
+constexpr uint32_t cq_index_bits = 24; /* of the record */
+
+/* The consumer record's u32 for @ci, and back. Big-endian in two of three sources,
+ * unverified. There is no consumer doorbell. */
 NDA_DEV uint32_t cq_record(uint32_t ci)
 {
-	return bswap32(ci & 0xffffff);
+	return bswap32(bits(ci, 0, cq_index_bits));
 }
 NDA_DEV uint32_t cq_record_ci(uint32_t record)
 {

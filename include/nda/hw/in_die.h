@@ -127,11 +127,17 @@ NDA_DEV void encode(const wqe &f, uint64_t out[wqe_words])
 		out[4 + i] = f.data[i];
 }
 
+/* The opcode alone, of the first word. */
+NDA_DEV uint8_t wqe_opcode_of(uint64_t word)
+{
+	return static_cast<uint8_t>(bits(word, 0, 5));
+}
+
 NDA_DEV wqe decode(const uint64_t in[wqe_words])
 {
 	wqe f;
 
-	f.opcode = static_cast<uint8_t>(bits(in[0], 0, 5));
+	f.opcode = wqe_opcode_of(in[0]);
 	f.direct_sl_low = static_cast<uint8_t>(bits(in[0], 5, 2));
 	f.owner = static_cast<uint8_t>(bits(in[0], 7, 1));
 	f.completion = static_cast<uint8_t>(bits(in[0], 8, 1));

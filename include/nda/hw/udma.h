@@ -520,6 +520,7 @@ NDA_DEV sqe_fault check(
 
 /* The consumer record's u32 for @ci. @mask: how many bits of it are the index; 22 bits in
  * one source, 24 in others, the same for a CQ of up to 2^21 entries; unverified. */
+constexpr uint32_t ci_bits_least = 22;
 constexpr uint32_t ci_mask_22 = 0x3fffff;
 constexpr uint32_t ci_mask_24 = 0xffffff;
 

@@ -465,15 +465,17 @@ NDA_DEV uint64_t id_word_next(uint64_t word)
 
 /* ---- Doorbells ------------------------------------------------------------------------*/
 
+constexpr uint32_t pid_bits = 21;
+
 struct doorbell {
-	uint32_t next_pid; /* 21 bits: units up to head */
+	uint32_t next_pid; /* pid_bits: units up to head */
 	uint16_t qp_id;
 	uint32_t reserved; /* 27 bits: 0 */
 };
 
 NDA_DEV uint64_t encode(const doorbell &f)
 {
-	return place(f.next_pid, 0, 21) | place(f.qp_id, 21, 16) |
+	return place(f.next_pid, 0, pid_bits) | place(f.qp_id, 21, 16) |
 		place(f.reserved, 37, 27);
 }
 
@@ -481,7 +483,7 @@ NDA_DEV doorbell decode_doorbell(uint64_t v)
 {
 	doorbell f;
 
-	f.next_pid = bits(v, 0, 21);
+	f.next_pid = bits(v, 0, pid_bits);
 	f.qp_id = static_cast<uint16_t>(bits(v, 21, 16));
 	f.reserved = bits(v, 37, 27);
 	return f;
@@ -495,7 +497,7 @@ NDA_DEV uint64_t doorbell_template(uint32_t qpn)
 
 NDA_DEV uint64_t doorbell_value(uint64_t template_word, uint32_t head)
 {
-	return template_word | place(uint64_t{head} * units_per_wqe, 0, 21);
+	return template_word | place(uint64_t{head} * units_per_wqe, 0, pid_bits);
 }
 
 /* No send doorbell has this value, for WQEs are whole: a model may leave it in a doorbell
@@ -511,8 +513,10 @@ enum cq_state : uint8_t {
 	cq_arm_solicited = 3,
 };
 
+constexpr uint32_t cq_index_bits = 23;
+
 struct cq_doorbell {
-	uint32_t next_cid; /* 23 bits: CQEs consumed */
+	uint32_t next_cid; /* cq_index_bits: CQEs consumed */
 	uint16_t cq_id;
 	uint8_t state;     /* 2 bits, enum cq_state */
 	uint32_t reserved; /* 23 bits: 0 */
@@ -520,15 +524,15 @@ struct cq_doorbell {
 
 NDA_DEV uint64_t encode(const cq_doorbell &f)
 {
-	return place(f.next_cid, 0, 23) | place(f.cq_id, 23, 16) | place(f.state, 39, 2) |
-		place(f.reserved, 41, 23);
+	return place(f.next_cid, 0, cq_index_bits) | place(f.cq_id, 23, 16) |
+		place(f.state, 39, 2) | place(f.reserved, 41, 23);
 }
 
 NDA_DEV cq_doorbell decode_cq_doorbell(uint64_t v)
 {
 	cq_doorbell f;
 
-	f.next_cid = bits(v, 0, 23);
+	f.next_cid = bits(v, 0, cq_index_bits);
 	f.cq_id = static_cast<uint16_t>(bits(v, 23, 16));
 	f.state = static_cast<uint8_t>(bits(v, 39, 2));
 	f.reserved = bits(v, 41, 23);
@@ -542,7 +546,7 @@ NDA_DEV uint64_t cq_doorbell_template(uint32_t cqn, uint32_t state)
 
 NDA_DEV uint64_t cq_doorbell_value(uint64_t template_word, uint32_t ci)
 {
-	return template_word | place(ci, 0, 23);
+	return template_word | place(ci, 0, cq_index_bits);
 }
 
 /* No CQ doorbell has this value, which has reserved bits: a model may leave it in the
