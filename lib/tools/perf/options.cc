@@ -222,8 +222,9 @@ void add_atomics(CLI::App &app, Options &o)
 {
 	app.add_option_function<std::string>(
 		   "--op", [&o](const std::string &text) { parse_atomics(o, text); },
-		   "fetch-add, compare-swap, add, swap, set, fetch-and, fetch-or, "
-		   "fetch-xor; all that the NIC has by default (all)")
+		   "what to measure, of fetch-add, compare-swap, add, swap, set, "
+		   "fetch-and, fetch-or and fetch-xor; by default all, those of them that "
+		   "the NIC has")
 		->type_name("NAME,...");
 	add_number(app, "--bytes", o.atomic_bytes, 4, 8, parse_decimal,
 		"bytes of a counter, 4 or 8; 8 by default");
@@ -243,7 +244,7 @@ void add_measuring(CLI::App &app, Options &o)
 		   "time of each measurement; 0.2 by default, 30 with --iterations")
 		->type_name("S");
 	add_number(app, "--warmup", o.warmup, 0, uint64_t(1) << 40, parse_decimal,
-		"messages of a core before each measurement");
+		"messages of a core before each measurement, for at most its time");
 	app.add_flag("--verify", o.verify,
 		"the target checks its memory, and extra messages with fresh data");
 }

@@ -84,7 +84,7 @@ struct Options {
 	std::vector<uint64_t> sizes = {8, 64, 512, 4096, 32768, 262144, 1048576};
 	uint64_t iterations = 0;    // of a core in a measurement; 0: only the time ends it
 	uint64_t time_limit_us = 0; // of a measurement; never 0 once parsed
-	int64_t warmup = -1;        // -1: every message slot twice
+	int64_t warmup = -1;        // -1: what suits the measurement
 	bool verify = false;
 	bool one_way = false; // only PE 0 posts
 	uint32_t queues = 1;  // of each core to each PE
