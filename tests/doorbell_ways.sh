@@ -14,8 +14,9 @@ last() { # last PATTERN: the number in the last line of the log that matches
 }
 
 for way in map proxy; do
-	for program in "$build"/tests/nda_group_test "$build"/tests/nda_view_test \
-		"$build"/tests/nda_process_test tests/perf_cli.sh; do
+	for program in "$build"/tests/nda_group_test "$build"/tests/nda_engines_test \
+		"$build"/tests/nda_view_test "$build"/tests/nda_process_test \
+		tests/perf_cli.sh; do
 		# Its dozens of jobs take minutes there, and the suite runs it once anyway.
 		case $build:$program in
 		*san-thread*:*perf_cli.sh)

@@ -441,8 +441,8 @@ int QpChannel::connect(const uint8_t desc[NDA_CHANNEL_DESC_BYTES])
 	return set_udp_source_port();
 }
 
-// A new PSN: what is still on its way belongs to an earlier life. So does a doorbell that
-// the proxy has not come to; no kernel runs that could write another one.
+// A new PSN: what is still on its way belongs to an earlier life. So do doorbells that the
+// proxy has not come to; no kernel runs that could write others.
 int QpChannel::reset()
 {
 	ibv_qp_attr attr = {};
@@ -450,6 +450,7 @@ int QpChannel::reset()
 	state_ = State::failed;
 	was_reset_ = true;
 	npu_->clear_doorbell(doorbell_);
+	npu_->clear_doorbell(cq_->cq_info.db_hw_va.iov_base);
 	Npu::forget_driver_failure();
 	int rc = nic_->modify_qp(qp_->qp, attr, IBV_QP_STATE);
 	if (!rc)
