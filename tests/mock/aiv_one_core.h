@@ -75,11 +75,11 @@ struct OneCore {
 		return values;
 	}
 
-	format::wqe wqe(uint32_t index)
+	format::wqe wqe(uint32_t index, uint32_t to = pe)
 	{
 		uint64_t words[format::wqe_words];
 
-		rig.slot(pe, index, words);
+		rig.slot(to, index, words);
 		EXPECT_EQ(format::check(words, index, options.sq_depth),
 			format::wqe_fault::none);
 		return format::decode(words);

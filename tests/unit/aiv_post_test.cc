@@ -350,6 +350,23 @@ TEST(AivFence, TheNextWqeAndOnlyThatCarriesTheBit)
 	EXPECT_EQ(s.wqe(2).fence, 0);
 }
 
+TEST(AivFence, OfAllPesIsOneForEach)
+{
+	RigOptions options;
+	options.n_pes = 3;
+	OneCore s(options);
+
+	for (uint32_t to = 1; to < 3; to++)
+		ASSERT_EQ(s.device.get_nbi(to, s.dst, s.src, 8), NDA_OK);
+	ASSERT_EQ(s.device.fence(), NDA_OK);
+	for (uint32_t to = 1; to < 3; to++) {
+		ASSERT_EQ(s.device.put_nbi(to, s.dst, s.src, 8), NDA_OK);
+		EXPECT_EQ(s.wqe(1, to).fence, 1) << to;
+	}
+	s.device.close();
+	EXPECT_EQ(s.device.fence(), NDA_INVALID);
+}
+
 TEST(AivFence, NothingOutstandingNeedsNone)
 {
 	OneCore s;

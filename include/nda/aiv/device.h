@@ -655,6 +655,22 @@ public:
 		return is_own(pe) ? NDA_OK : queue(pe).fence();
 	}
 
+	/* The same for every PE: each one's next operations after each one's earlier ones.
+	 * The status of the first PE that has one. */
+	NDA_DEV enum nda_status fence()
+	{
+		enum nda_status first = n_pes_ == 0 ? NDA_INVALID : NDA_OK;
+
+		for (uint32_t pe = 0; pe < n_pes_; pe++) {
+			if (!exists(queue_address(pe)))
+				continue;
+			enum nda_status status = queue(pe).fence();
+			if (first == NDA_OK)
+				first = status;
+		}
+		return first;
+	}
+
 	/* Opens a batch: operations on @pe that share one doorbell, see nda/aiv/batch.h. */
 	NDA_DEV Batch<Core, Engine> batch(uint32_t pe)
 	{
