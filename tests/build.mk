@@ -29,9 +29,10 @@ endef
 include $(wildcard tests/*/*.mk)
 
 # The libraries under test stay where they were built.
-# CHECK: the programs to run, by name; all of them, and the scripts, by default.
+# CHECK: the programs to run, by name; all of them, and the scripts, which take longest,
+# by default.
 check-run: lib providers tools $(if $(CHECK),$(CHECK:%=$(B)/tests/%),tests)
-	@tests/run.sh $(B) $(if $(CHECK),$(CHECK:%=$(B)/tests/%),$(TESTS) $(TEST_SCRIPTS))
+	@tests/run.sh $(B) $(if $(CHECK),$(CHECK:%=$(B)/tests/%),$(TEST_SCRIPTS) $(TESTS))
 
 # Each target for FUZZ_SECONDS, from its corpus; what it finds on the way stays in build/.
 fuzz: $(FUZZERS)
