@@ -133,9 +133,16 @@ private:
 		outcome.end = head(op);
 		bool locally = !Engine::reaches_itself && op.pe == pe_;
 		outcome.posted = locally || outcome.end != before;
-		outcome.completed = locally;
+		/* One that is waited for may be several requests. */
+		outcome.completed =
+			locally || (is_waited_atomic(op) && outcome.status == NDA_OK);
 		if (outcome.status != NDA_OK && !injected(outcome.status))
 			expect(outcome.status, ("op " + std::to_string(i)).c_str(), e);
+	}
+
+	static bool is_waited_atomic(const Op &op)
+	{
+		return op.what == act::swap16 || (op.what == act::atomic && op.waited);
 	}
 
 	enum nda_status start(const Op &op, Run::Outcome *outcome, size_t e)
@@ -192,6 +199,8 @@ private:
 			return run_.program().epochs[e].cells[op.cell].size == 4
 				? atomic<uint32_t>(d, op, outcome, base, e)
 				: atomic<uint64_t>(d, op, outcome, base, e);
+		case act::swap16:
+			return swap16(d, op, far, outcome, e);
 		case act::fence:
 			return d.fence(op.pe);
 		case act::quiet:
@@ -266,6 +275,8 @@ private:
 		T former = 0;
 		enum nda_status status;
 
+		if (op.verb == aiv::verb::add_f32)
+			return add_f32(d, op, dst);
 		if (op.what == act::change)
 			return change<T>(d, op, dst, operand);
 		if (!op.waited)
@@ -295,6 +306,22 @@ private:
 		return status;
 	}
 
+	enum nda_status swap16(
+		Device &d, const Op &op, uint64_t far, Run::Outcome *outcome, size_t e)
+	{
+		uint64_t swap[2], start[2], former[2] = {};
+
+		memcpy(swap, op.swap_bytes().data(), sizeof(swap));
+		memcpy(start, outcome->expected.data(), sizeof(start));
+		enum nda_status status = d.compare_swap16(
+			op.pe, far, op.compares_start ? start : swap, swap, former);
+		if (status == NDA_OK && memcmp(former, start, sizeof(former)) != 0)
+			complain("compare_swap of 16 bytes fetches something else than was "
+				 "there",
+				e);
+		return status;
+	}
+
 	template <class T>
 	static enum nda_status start_atomic(Device &d, const Op &op, uint64_t dst,
 		T operand, T compare, uint64_t result)
@@ -314,6 +341,15 @@ private:
 		default:
 			return d.template fetch_xor_nbi<T>(op.pe, dst, operand, result);
 		}
+	}
+
+	static enum nda_status add_f32(Device &d, const Op &op, uint64_t dst)
+	{
+		uint32_t bits = static_cast<uint32_t>(op.operand);
+		float value;
+
+		memcpy(&value, &bits, sizeof(value));
+		return d.add_f32_nbi(op.pe, dst, value);
 	}
 
 	template <class T>
@@ -349,7 +385,8 @@ private:
 			}
 		for (size_t i = 0; i < epoch.ops.size(); i++)
 			if (epoch.ops[i].core == me_ && epoch.ops[i].what == act::atomic &&
-				!epoch.ops[i].waited)
+				!epoch.ops[i].waited &&
+				(!s.fails || run_.outcome(e, i).completed))
 				read_result(e, epoch, i);
 	}
 
@@ -385,7 +422,7 @@ private:
 
 			if (op.core != me_ || op.queue != q || op.pe != pe || !o.posted)
 				continue;
-			if (o.completed)
+			if (o.completed || is_waited_atomic(op))
 				continue;
 			o.completed = status == NDA_OK ||
 				static_cast<int16_t>(failed - o.end) >= 0;

@@ -26,10 +26,27 @@ const char *name_of(act what)
 {
 	static const char *const names[] = {"put", "get", "put_inline", "put_pieces",
 		"get_pieces", "put_strided", "get_strided", "put_region", "get_region",
-		"batch", "signal", "put_signal", "await", "atomic", "change", "fence",
-		"quiet", "quiet_all"};
+		"batch", "signal", "put_signal", "await", "atomic", "change", "swap16",
+		"fence", "quiet", "quiet_all"};
 
 	return names[static_cast<unsigned>(what)];
+}
+
+float float_of(uint64_t bits)
+{
+	uint32_t low = static_cast<uint32_t>(bits);
+	float value;
+
+	memcpy(&value, &low, sizeof(value));
+	return value;
+}
+
+uint32_t bits_of(float value)
+{
+	uint32_t bits;
+
+	memcpy(&bits, &value, sizeof(bits));
+	return bits;
 }
 
 uint64_t combine(verb v, uint64_t former, uint64_t operand, uint64_t compare, uint32_t size)
@@ -46,6 +63,8 @@ uint64_t combine(verb v, uint64_t former, uint64_t operand, uint64_t compare, ui
 		result = former ^ operand;
 	else if (v == verb::compare_swap)
 		result = former == compare ? operand : former;
+	else if (v == verb::add_f32)
+		result = bits_of(float_of(former) + float_of(operand));
 	return size == 4 ? static_cast<uint32_t>(result) : result;
 }
 
@@ -225,6 +244,9 @@ private:
 		for (auto &areas : claims_)
 			for (auto &area : areas)
 				std::fill(area.begin(), area.end(), untouched);
+		for (uint32_t pe = 0; pe < s.n_pes; pe++)
+			set(pe, false, floats_at, 4 * n_floats, taken);
+		next_float_ = 0;
 		epoch_->checked = s.fails || one_in(2);
 		for (uint32_t n = 1 + below(5 * s.n_pes); n > 0; n--) {
 			core_ = below(s.n_pes * s.n_cores);
@@ -258,6 +280,7 @@ private:
 		case 11:
 			return add_signal();
 		case 12:
+			return can_.swaps_16 && one_in(4) ? add_swap16() : add_atomic();
 		case 13:
 			return add_atomic();
 		case 14:
@@ -449,8 +472,6 @@ private:
 		static constexpr verb verbs[] = {verb::fetch_add, verb::compare_swap,
 			verb::swap, verb::fetch_and, verb::fetch_or, verb::fetch_xor};
 
-		if (p_.shape.fails)
-			return;
 		if (epoch_->cells.empty() || one_in(3)) {
 			Cell cell = {peer_, 0, one_in(2) ? 4u : 8u, verbs[below(6)],
 				!one_in(3), 0};
@@ -458,17 +479,26 @@ private:
 			/* Two that fetch nothing would leave which one was last. */
 			if (cell.verb == verb::compare_swap || cell.verb == verb::swap)
 				cell.fetches = true;
-			if (!can_.can(cell.verb, cell.size, cell.fetches) ||
-				!find_own(
-					cell.pe, false, cell.size, cell.size, &cell.offset))
+			if (can_.adds_f32 && one_in(6)) {
+				if (next_float_ == n_floats)
+					return;
+				cell.verb = verb::add_f32;
+				cell.fetches = false;
+				cell.size = 4;
+				cell.offset = floats_at + 4 * next_float_++;
+			} else if (!can_.can(cell.verb, cell.size, cell.fetches) ||
+				!find_own(cell.pe, false, cell.size, cell.size,
+					&cell.offset)) {
 				return;
+			}
 			epoch_->cells.push_back(cell);
 		}
 		uint32_t index = below(static_cast<uint32_t>(epoch_->cells.size()));
 		Cell &cell = epoch_->cells[index];
 		Op op = fresh(cell.fetches ? act::atomic : act::change);
 
-		if (cell.n_ops == 24)
+		/* Where some may have failed, their orders are tried one by one. */
+		if (cell.n_ops == (p_.shape.fails ? 6u : 24u))
 			return;
 		op.pe = cell.pe;
 		op.cell = index;
@@ -491,12 +521,32 @@ private:
 		epoch_->checked = true;
 	}
 
+	void add_swap16()
+	{
+		Op op = fresh(act::swap16);
+
+		/* A core has none of its own. */
+		if (op.pe == my_pe())
+			op.pe = (op.pe + 1) % p_.shape.n_pes;
+		Part part = {false, 0, 0, 16};
+		if (!find_own(op.pe, false, 16, 16, &part.remote))
+			return;
+		op.parts = {part};
+		op.waited = true;
+		op.value = random_();
+		op.compares_start = !one_in(3);
+		epoch_->ops.push_back(op);
+	}
+
 	/* Such that no two orders leave the same former values. */
 	uint64_t operand(const Cell &cell)
 	{
 		switch (cell.verb) {
 		case verb::fetch_add:
 			return 1 + below(1 << 24);
+		case verb::add_f32:
+			return bits_of(
+				static_cast<float>(static_cast<int>(below(2001)) - 1000));
 		case verb::fetch_and:
 			return ~(uint64_t{1} << cell.n_ops);
 		case verb::fetch_or:
@@ -513,6 +563,7 @@ private:
 	Epoch *epoch_ = nullptr;
 	std::vector<std::vector<uint16_t>> claims_[2];
 	bool read_back_ = false;
+	uint32_t next_float_ = 0;
 	uint32_t core_ = 0, queue_ = 0, peer_ = 0;
 };
 
@@ -627,6 +678,11 @@ Run::Run(const Program &program, World *world) : program_(program), world_(world
 
 				memcpy(&bytes[i], &value, 8);
 			}
+			for (uint32_t i = 0; i < n_floats && !region; i++) {
+				float value = static_cast<float>(random() % 1000);
+
+				memcpy(&bytes[floats_at + 4 * i], &value, 4);
+			}
 			memcpy(reinterpret_cast<void *>(area(pe, region)), bytes.data(),
 				bytes.size());
 			(region ? regions_ : heaps_).push_back(std::move(bytes));
@@ -663,19 +719,40 @@ void Run::begin(size_t epoch)
 {
 	/* What fails is known only afterwards. */
 	if (program_.shape.fails)
-		return;
+		return note_starts(epoch);
 	do
 		apply(epoch);
 	while (!program_.epochs[epoch++].checked);
 }
 
-void Run::apply(size_t epoch)
+/* What is compared with, and fetched from where nobody else writes. */
+void Run::note_starts(size_t epoch)
 {
 	const Epoch &e = program_.epochs[epoch];
 
 	starts_[epoch].clear();
 	for (const Cell &cell : e.cells)
 		starts_[epoch].push_back(word(cell.pe, cell.offset, cell.size));
+	for (size_t i = 0; i < e.ops.size(); i++) {
+		const Op &op = e.ops[i];
+		Outcome &outcome = outcomes_[epoch][i];
+
+		if (op.what == act::atomic || op.what == act::change) {
+			outcome.compare =
+				op.compares_start ? starts_[epoch][op.cell] : op.value;
+		} else if (op.what == act::swap16) {
+			const uint8_t *at = &heaps_[op.pe][op.parts[0].remote];
+
+			outcome.expected.assign(at, at + 16);
+		}
+	}
+}
+
+void Run::apply(size_t epoch)
+{
+	const Epoch &e = program_.epochs[epoch];
+
+	note_starts(epoch);
 	for (size_t i = 0; i < e.ops.size(); i++)
 		apply_op(e.ops[i], epoch, i);
 }
@@ -687,9 +764,7 @@ void Run::apply_op(const Op &op, size_t epoch, size_t index)
 
 	if (op.what == act::atomic || op.what == act::change) {
 		const Cell &cell = e.cells[op.cell];
-		uint64_t start = starts_[epoch][op.cell];
 
-		outcome.compare = op.compares_start ? start : op.value;
 		if (cell.verb != verb::swap && cell.verb != verb::compare_swap)
 			set_word(cell.pe, cell.offset, cell.size,
 				combine(cell.verb, word(cell.pe, cell.offset, cell.size),
@@ -705,6 +780,12 @@ void Run::apply_op(const Op &op, size_t epoch, size_t index)
 				outcome.expected.insert(outcome.expected.end(),
 					heaps_[sent.pe].begin() + p.remote,
 					heaps_[sent.pe].begin() + p.remote + p.bytes);
+		return;
+	}
+	if (op.what == act::swap16) {
+		if (op.compares_start)
+			memcpy(&heaps_[op.pe][op.parts[0].remote], op.swap_bytes().data(),
+				16);
 		return;
 	}
 	apply_parts(op, &outcome);
@@ -739,7 +820,8 @@ void Run::settle_failures(size_t epoch)
 		const Outcome &o = outcomes_[epoch][i];
 		uint32_t me = op.core / program_.shape.n_cores;
 
-		if (!o.posted)
+		/* Atomics are looked at by word, with all of their kind. */
+		if (!o.posted || op.what == act::atomic || op.what == act::change)
 			continue;
 		if (o.completed) {
 			apply_op(op, epoch, i);
@@ -751,6 +833,12 @@ void Run::settle_failures(size_t epoch)
 				doubts_.push_back({pe, region, at + k, {bytes[k]}});
 		};
 		bool region = in_region(op.what);
+		if (op.what == act::swap16) {
+			if (op.compares_start)
+				doubt(op.pe, false, op.parts[0].remote,
+					op.swap_bytes().data(), 16);
+			continue;
+		}
 		for (const Part &p : op.parts)
 			if (p.read)
 				doubt(me, region, p.local, &image(op.pe, region)[p.remote],
@@ -778,6 +866,51 @@ void Run::adopt(uint32_t pe, uint32_t offset, uint32_t bytes)
 		bytes);
 }
 
+std::vector<Run::Step> Run::steps_of(size_t epoch, uint32_t cell)
+{
+	const Epoch &e = program_.epochs[epoch];
+	std::vector<Step> steps;
+
+	for (size_t i = 0; i < e.ops.size(); i++) {
+		const Op &op = e.ops[i];
+		const Outcome &o = outcomes_[epoch][i];
+		bool fails = program_.shape.fails;
+
+		if ((op.what != act::atomic && op.what != act::change) || op.cell != cell ||
+			(fails && !o.posted))
+			continue;
+		bool required = !fails || o.completed;
+		steps.push_back({op.verb, e.cells[cell].size, op.operand, o.compare,
+			o.fetched, required && op.what == act::atomic, required});
+	}
+	return steps;
+}
+
+/* Whether an order of the steps, of those not required some or none, leads from @state to
+ * what is there. None comes back to where it was, so what changes nothing goes first. */
+bool Run::lead(std::vector<Step> *steps, uint64_t state, uint64_t there)
+{
+	bool all = true;
+
+	for (bool changes : {false, true})
+		for (Step &s : *steps) {
+			uint64_t next =
+				combine(s.verb, state, s.operand, s.compare, s.size);
+
+			all = all && (s.done || !s.required);
+			if (s.done || (next != state) != changes ||
+				(s.knows_former && s.former != state))
+				continue;
+			s.done = true;
+			if (lead(steps, next, there))
+				return true;
+			s.done = false;
+			if (!changes && s.knows_former)
+				return false;
+		}
+	return all && state == there;
+}
+
 /* The former values must be those of some order of the operations. */
 void Run::check_cells(size_t epoch)
 {
@@ -785,49 +918,24 @@ void Run::check_cells(size_t epoch)
 
 	for (uint32_t c = 0; c < e.cells.size(); c++) {
 		const Cell &cell = e.cells[c];
-		uint64_t state = starts_[epoch][c];
-		std::vector<std::pair<uint64_t, uint64_t>> steps;
+		uint64_t start = starts_[epoch][c];
+		std::vector<Step> steps = steps_of(epoch, c);
 
-		if (!cell.fetches)
+		/* Their order does not show, and the image has them all. */
+		if (!cell.fetches && !program_.shape.fails)
 			continue;
-		for (size_t i = 0; i < e.ops.size(); i++)
-			if (e.ops[i].what == act::atomic && e.ops[i].cell == c) {
-				const Outcome &o = outcomes_[epoch][i];
-
-				steps.emplace_back(o.fetched,
-					combine(cell.verb, o.fetched, e.ops[i].operand,
-						o.compare, cell.size));
-			}
-		/* Steps that change nothing first: none comes back to where it was. */
-		for (bool moved = true; moved && !steps.empty();) {
-			moved = false;
-			for (int pass = 0; pass < 2 && !moved; pass++)
-				for (auto s = steps.begin(); s != steps.end(); ++s)
-					if (s->first == state &&
-						(pass == 1 || s->second == state)) {
-						state = s->second;
-						steps.erase(s);
-						moved = true;
-						break;
-					}
-		}
 		uint64_t there = 0;
 		memcpy(&there, reinterpret_cast<void *>(area(cell.pe, false) + cell.offset),
 			cell.size);
-		if (!steps.empty() || there != state) {
+		if (!lead(&steps, start, there)) {
 			char why[256];
 
 			snprintf(why, sizeof(why),
-				"epoch %zu: cell %u at PE %u, %#x: from %#llx its "
-				"operations "
-				"lead to %#llx, %zu fit nowhere, one of which fetched "
-				"%#llx; "
-				"there is %#llx",
-				epoch, c, cell.pe, cell.offset,
-				static_cast<unsigned long long>(starts_[epoch][c]),
-				static_cast<unsigned long long>(state), steps.size(),
-				static_cast<unsigned long long>(
-					steps.empty() ? 0 : steps[0].first),
+				"epoch %zu: cell %u at PE %u, %#x: no order of its %zu "
+				"operations leads from %#llx with what they fetched to "
+				"%#llx",
+				epoch, c, cell.pe, cell.offset, steps.size(),
+				static_cast<unsigned long long>(start),
 				static_cast<unsigned long long>(there));
 			fail(why);
 		}
@@ -862,8 +970,7 @@ void Run::check(size_t epoch)
 {
 	if (program_.shape.fails)
 		settle_failures(epoch);
-	else
-		check_cells(epoch);
+	check_cells(epoch);
 	for (uint32_t pe = 0; pe < program_.shape.n_pes; pe++)
 		for (bool region : {false, true})
 			compare_area(pe, region, epoch);

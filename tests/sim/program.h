@@ -8,15 +8,17 @@
  * outcome does not depend on the order in which PEs go on, and a plain image of the memory
  * tells it.
  *
- * Where the NIC ends requests with an error, a program has neither atomics nor signals that
- * are waited for: the bytes of operations that were posted and not completed may be old or
- * new, all others are exact.
+ * Where the NIC ends requests with an error, a program has no signals that are waited for:
+ * the bytes of operations that were posted and not completed may be old or new, an atomic
+ * may have taken effect or not, all others are exact.
  */
 #ifndef TESTS_SIM_PROGRAM_H
 #define TESTS_SIM_PROGRAM_H
 
 #include <stdint.h>
+#include <string.h>
 
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
@@ -32,6 +34,8 @@ struct Abilities {
 	bool has_pieces = false;
 	bool scatters = false;    /* pieces of a get, too */
 	bool keeps_writes = true; /* in their order, without a fence */
+	bool adds_f32 = false;
+	bool swaps_16 = false; /* compare_swap of 16 bytes, at another PE */
 	/* Of 4 and 8 bytes; started, or only where they are waited for. */
 	bool starts[2][16] = {};
 	bool waits[2][16] = {};
@@ -50,6 +54,8 @@ Abilities abilities_of()
 	a.has_inline = Engine::has_inline;
 	a.has_pieces = Engine::has_pieces;
 	a.scatters = Engine::has_pieces && Engine::table_format != NDA_FORMAT_XSCALE;
+	a.adds_f32 = Engine::supports(aiv::verb::add_f32, 4);
+	a.swaps_16 = Engine::supports(aiv::verb::compare_swap, 16);
 	a.keeps_writes = Engine::table_format != NDA_FORMAT_UDMA;
 	for (unsigned v = 0; v < 16; v++)
 		for (uint32_t size : {4u, 8u}) {
@@ -66,6 +72,9 @@ Abilities abilities_of()
 /* Memory of a PE that programs work on: its heap, and a region outside. */
 constexpr uint32_t heap_area_bytes = 8192;
 constexpr uint32_t region_area_bytes = 4096;
+/* The heap ends with binary32 numbers: integers, so small that no sum rounds. */
+constexpr uint32_t n_floats = 16;
+constexpr uint32_t floats_at = heap_area_bytes - 4 * n_floats;
 
 enum class act : uint8_t {
 	put,
@@ -83,6 +92,7 @@ enum class act : uint8_t {
 	await,  /* the signal of another operation, then looks at what came with it */
 	atomic, /* with the former value */
 	change, /* an atomic without */
+	swap16, /* compare_swap of 16 bytes that nobody else uses */
 	fence,
 	quiet,
 	quiet_all,
@@ -111,6 +121,16 @@ struct Op {
 	uint32_t cell;
 	uint64_t operand;
 	bool compares_start; /* compare_swap: with what the word has at first, or value */
+
+	/* What swap16 stores; it compares with that, too, where not with the start. */
+	std::array<uint8_t, 16> swap_bytes() const
+	{
+		uint64_t halves[2] = {value, value * 0x9e3779b97f4a7c15};
+		std::array<uint8_t, 16> bytes;
+
+		memcpy(bytes.data(), halves, sizeof(halves));
+		return bytes;
+	}
 };
 
 struct Cell {
@@ -178,7 +198,7 @@ public:
 		bool posted = false; /* at least in part */
 		bool completed = false;
 		uint32_t end = 0;              /* ring index behind it */
-		std::vector<uint8_t> expected; /* behind a signal */
+		std::vector<uint8_t> expected; /* behind a signal; of swap16, before it */
 		uint64_t compare = 0;
 	};
 	Outcome &outcome(size_t epoch, size_t op) { return outcomes_[epoch][op]; }
@@ -192,16 +212,30 @@ private:
 		Bytes values; /* besides that of the image */
 	};
 
+	/* What an atomic did, or may have done. */
+	struct Step {
+		aiv::verb verb;
+		uint32_t size;
+		uint64_t operand, compare;
+		uint64_t former;
+		bool knows_former;
+		bool required; /* it did */
+		bool done = false;
+	};
+	static bool lead(std::vector<Step> *steps, uint64_t state, uint64_t there);
+
 	Bytes &image(uint32_t pe, bool region)
 	{
 		return region ? regions_[pe] : heaps_[pe];
 	}
 	uint64_t word(uint32_t pe, uint32_t offset, uint32_t size) const;
 	void set_word(uint32_t pe, uint32_t offset, uint32_t size, uint64_t value);
+	void note_starts(size_t epoch);
 	void apply(size_t epoch);
 	void apply_parts(const Op &op, Outcome *outcome);
 	void apply_op(const Op &op, size_t epoch, size_t index);
 	void settle_failures(size_t epoch);
+	std::vector<Step> steps_of(size_t epoch, uint32_t cell);
 	void check_cells(size_t epoch);
 	void compare_area(uint32_t pe, bool region, size_t epoch);
 	void adopt(uint32_t pe, uint32_t offset, uint32_t bytes);
