@@ -24,7 +24,7 @@ $(B)/obj/tests/unit/device_suite_test.o: override CXXFLAGS += -O0
 # Has a main of its own.
 TESTS += $(B)/tests/random_programs_test
 $(B)/tests/random_programs_test: $(call objs,tests/unit/random_programs_test.cc \
-	tests/sim/program.cc) $(world_objs) $(nda_inside) $(SOFT)
+	tests/sim/program.cc tests/sim/last_words.cc) $(world_objs) $(nda_inside) $(SOFT)
 	$(call prog,$@,$(filter %.o %.a,$^),$(nda_soft_libs) -lgtest)
 $(B)/tests/nda_siphash_test $(B)/tests/nda_bootstrap_test $(B)/tests/nda_publish_test \
 $(B)/tests/nda_failure_test $(B)/tests/nda_inside_test $(B)/tests/nda_proxy_test \

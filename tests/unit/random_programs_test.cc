@@ -4,20 +4,26 @@
  *
  *	random_programs_test [--engine=hns1825] [--seed=N] [--count=N] [--threads]
  *
- * --count is of each engine. A program is named by its seed alone: one that fails prints
- *the command that runs it again.
+ * --count is of each engine. --seed without it is that program alone; --threads runs only
+ * those on threads. A program is named by its seed alone: one that fails, or dies, prints
+ * the command that runs it again.
  */
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include <tests/sim/engines.h>
+#include <tests/sim/last_words.h>
 #include <tests/sim/player.h>
 
 namespace {
@@ -35,12 +41,69 @@ constexpr uint64_t all_programs = 20000;
 #endif
 constexpr uint64_t all_threaded_programs = 200;
 
-struct {
-	const char *engine = nullptr;
+struct Options {
+	std::string engine; /* "": all */
 	uint64_t seed = 0;
 	uint64_t count = 0; /* 0: of the check */
 	bool threads = false;
 } options;
+
+template <class... All>
+std::vector<std::string> names_of(testing::Types<All...>)
+{
+	return {nic_of<All>::name + 5 ...};
+}
+
+bool number_of(const std::string &text, uint64_t *value)
+{
+	char *end = nullptr;
+
+	errno = 0;
+	*value = strtoull(text.c_str(), &end, 0);
+	return !text.empty() && isdigit(static_cast<unsigned char>(text[0])) &&
+		*end == '\0' && errno == 0;
+}
+
+/* What is wrong with the arguments, "" if nothing is. */
+std::string parse(const std::vector<std::string> &arguments, Options *o)
+{
+	bool one = false;
+
+	for (const std::string &arg : arguments) {
+		std::string value = arg.substr(std::min(arg.find('=') + 1, arg.size()));
+
+		if (arg.rfind("--engine=", 0) == 0) {
+			std::vector<std::string> names = names_of(Engines());
+
+			o->engine = value;
+			if (std::find(names.begin(), names.end(), value) == names.end())
+				return "no such engine: " + value;
+		} else if (arg.rfind("--seed=", 0) == 0) {
+			one = true;
+			if (!number_of(value, &o->seed))
+				return "not a seed: " + value;
+		} else if (arg.rfind("--count=", 0) == 0) {
+			if (!number_of(value, &o->count) || o->count == 0)
+				return "not a count: " + value;
+		} else if (arg == "--threads") {
+			o->threads = true;
+		} else {
+			return "unknown argument: " + arg;
+		}
+	}
+	if (o->count == 0 && one)
+		o->count = 1;
+	if (o->count != 0 && o->seed > UINT64_MAX - o->count)
+		return "seeds end at 2^64 - 1";
+	return "";
+}
+
+/* The command that runs a program again. */
+std::string again(const char *engine, uint64_t seed, bool simulated)
+{
+	return "again: build/tests/random_programs_test --engine=" + std::string(engine) +
+		" --seed=" + std::to_string(seed) + (simulated ? "" : " --threads");
+}
 
 uint64_t share(uint64_t all, uint64_t part, uint64_t parts)
 {
@@ -67,6 +130,8 @@ public:
 				world = std::make_unique<World>(world_of_block(
 					of_world, nic_of<Engine>::name, simulated, &shape));
 			}
+			set_last_words(
+				again(nic_of<Engine>::name + 5, seed, simulated) + "\n");
 			Program program = make_program(seed, shape, abilities);
 			std::string why = run_one(program, world.get(), nullptr);
 			if (why.empty())
@@ -76,11 +141,11 @@ public:
 				<< " PEs, signal_every " << world->options().signal_every
 				<< ", inject \"" << world->options().inject << "\"\n"
 				<< program.text()
-				<< "again: build/tests/random_programs_test --engine="
-				<< nic_of<Engine>::name + 5 << " --seed=" << seed
-				<< " --count=1" << (simulated ? "" : " --threads");
+				<< again(nic_of<Engine>::name + 5, seed, simulated);
+			set_last_words("");
 			return false;
 		}
+		set_last_words("");
 		return true;
 	}
 
@@ -129,12 +194,12 @@ TYPED_TEST(RandomPrograms, LeaveMemoryAsTheReferenceHasIt)
 	uint64_t count =
 		share(threads ? all_threaded_programs : all_programs, index, n_engines);
 
-	if (options.count != 0) {
-		if (options.threads != threads ||
-			(options.engine != nullptr && strcmp(options.engine, name) != 0))
-			GTEST_SKIP() << "not asked for";
+	if ((options.threads && !threads) ||
+		(options.count != 0 && options.threads != threads) ||
+		(!options.engine.empty() && options.engine != name))
+		GTEST_SKIP() << "not asked for";
+	if (options.count != 0)
 		count = options.count;
-	}
 	EXPECT_TRUE((Programs<Engine, typename TypeParam::Core>::run(options.seed, count)));
 }
 
@@ -162,26 +227,50 @@ TYPED_TEST(ProgramsOf, ASeedIsOneExecutionWhateverRanBefore)
 	EXPECT_EQ(traces[0], traces[1]);
 }
 
+TEST(ProgramOptions, OfAProgramAloneAreItsSeed)
+{
+	Options o;
+
+	EXPECT_EQ(parse({"--engine=udma", "--seed=0x10"}, &o), "");
+	EXPECT_EQ(o.engine, "udma");
+	EXPECT_EQ(o.seed, 16u);
+	EXPECT_EQ(o.count, 1u);
+	EXPECT_FALSE(o.threads);
+}
+
+TEST(ProgramOptions, ThatMeanNothingAreRefused)
+{
+	for (const char *bad : {"--engine=pigeon", "--engine=", "--seed=", "--seed=abc",
+		     "--seed=12x", "--seed=-1", "--seed=99999999999999999999", "--count=0",
+		     "--count=", "--count=1e6", "--thread", "seed=1", "--seed"}) {
+		Options o;
+
+		EXPECT_NE(parse({bad}, &o), "") << bad;
+	}
+}
+
+/* Or nobody could find it again. */
+TEST(ProgramDeathTest, SaysHowToRunItAgain)
+{
+	for (int signal : {SIGSEGV, SIGABRT})
+		EXPECT_DEATH(
+			{
+				set_last_words(again("in_die", 7, true) + "\n");
+				raise(signal);
+			},
+			"again: build/tests/random_programs_test --engine=in_die --seed=7");
+}
+
 } // namespace
 
 int main(int argc, char **argv)
 {
 	testing::InitGoogleTest(&argc, argv);
-	for (int i = 1; i < argc; i++) {
-		std::string arg = argv[i];
-
-		if (arg.rfind("--engine=", 0) == 0)
-			options.engine = argv[i] + 9;
-		else if (arg.rfind("--seed=", 0) == 0)
-			options.seed = strtoull(argv[i] + 7, nullptr, 0);
-		else if (arg.rfind("--count=", 0) == 0)
-			options.count = strtoull(argv[i] + 8, nullptr, 0);
-		else if (arg == "--threads")
-			options.threads = true;
-		else {
-			fprintf(stderr, "unknown argument: %s\n", argv[i]);
-			return 2;
-		}
+	std::string wrong =
+		parse(std::vector<std::string>(argv + 1, argv + argc), &options);
+	if (!wrong.empty()) {
+		fprintf(stderr, "random_programs_test: %s\n", wrong.c_str());
+		return 2;
 	}
 	return RUN_ALL_TESTS();
 }
