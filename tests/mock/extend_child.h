@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <tests/mock/temp_dir.h>
+
 // The address sanitizer's, if it is there.
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
 
@@ -34,29 +36,7 @@ inline void write_file(const std::string &path, const std::string &text)
 	ASSERT_TRUE(file.flush()) << path;
 }
 
-// A directory of the test's own, removed with all that is in it.
-class TempDir {
-public:
-	TempDir()
-	{
-		char name[] = "/tmp/extend-test-XXXXXX";
-		if (!mkdtemp(name))
-			abort();
-		path_ = name;
-	}
-	~TempDir()
-	{
-		std::error_code ignored;
-		std::filesystem::remove_all(path_, ignored);
-	}
-	TempDir(const TempDir &) = delete;
-	TempDir &operator=(const TempDir &) = delete;
-	const std::string &path() const { return path_; }
-	std::string operator/(const std::string &name) const { return path_ + "/" + name; }
-
-private:
-	std::string path_;
-};
+using nda::test::TempDir;
 
 // The directory that the tests were built in.
 inline std::string build_dir()

@@ -34,11 +34,11 @@ public:
 	TempDir &operator=(const TempDir &) = delete;
 
 	const std::string &path() const { return path_; }
-	std::string path(const std::string &name) const { return path_ + "/" + name; }
+	std::string operator/(const std::string &name) const { return path_ + "/" + name; }
 	/* The path of a new file. */
 	std::string write(const std::string &name, const std::string &text) const
 	{
-		std::ofstream file(path(name));
+		std::ofstream file(*this / name);
 
 		file << text;
 		file.close();
@@ -46,7 +46,7 @@ public:
 			perror("TempDir: write");
 			abort();
 		}
-		return path(name);
+		return *this / name;
 	}
 
 private:

@@ -124,7 +124,7 @@ TEST_F(VectorFiles, ThatAreNoJsonFail)
 
 TEST_F(VectorFiles, ThatAreNotThereFail)
 {
-	report_ = run_file(dir_.path("none.json"), &totals_);
+	report_ = run_file(dir_ / "none.json", &totals_);
 	expect(0, 1, "cannot be opened");
 }
 
