@@ -2,7 +2,8 @@
 # Tests in virtual machines. What they need besides libraries, drivers and tools is built here.
 
 VM := $(B)/vm
-VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/vm/rxe_driver $(B)/tests/mock/libextend_rxe.so \
+VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/vm/rxe_driver $(B)/tests/vm/rxe_group \
+	$(B)/tests/mock/libextend_rxe.so \
 	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko
 # The tests to run, all of them by default.
 VM_TESTS ?=
@@ -13,6 +14,9 @@ $(B)/tests/vm/open_extend: $(call objs,tests/vm/ibv-extend/open_extend.cc) $(LIB
 
 $(B)/tests/vm/rxe_driver: $(call objs,tests/vm/rxe-driver/rxe_driver.cc) $(LIB_EXTEND)
 	$(call prog,$@,$^,-Wl$(comma)-rpath$(comma)'$$ORIGIN/../../lib' -libverbs -lgtest)
+
+$(B)/tests/vm/rxe_group: $(call objs,tests/vm/rxe-group/rxe_group.cc) $(LIB_NDA)
+	$(call prog,$@,$(filter %.o,$^),$(LIB_NDA) -Wl$(comma)-rpath$(comma)'$$ORIGIN/../../lib' -lgtest)
 
 $(B)/tests/mock/libextend_rxe.so: $(B)/obj/tests/mock/extend_rxe_driver.o
 	$(call say,LD,$@)
