@@ -16,8 +16,8 @@
 #include <nda/bootstrap.h>
 #include <nda/npu.h>
 
-#include "lib/nda/bootstrap.h"
 #include "lib/common/fd.h"
+#include "lib/nda/bootstrap.h"
 #include "lib/nda/tcp_link.h"
 
 namespace nda {

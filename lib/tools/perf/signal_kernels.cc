@@ -257,11 +257,14 @@ nda_status meet(Device &device, BarrierWork &work, CoreResult &result)
 	Stopwatch watch(device.core());
 	Letters<Device> letters(device, work);
 	Span span(work, result);
+	uint32_t late_pe = 0;
 	for (uint64_t i = 1; i <= work.messages; i++) {
 		nda_status status = NDA_OK;
 		if (work.letters != 0) {
 			// One PE after the other lets the others wait.
-			if (i % device.n_pes() == device.my_pe())
+			if (++late_pe == device.n_pes())
+				late_pe = 0;
+			if (late_pe == device.my_pe())
 				std::this_thread::sleep_for(late);
 			status = letters.leave(i);
 		}
