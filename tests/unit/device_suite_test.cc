@@ -84,25 +84,34 @@ protected:
 
 	void make(const WorldOptions &o) { world_ = std::make_unique<World>(o); }
 
-	/* Runs @body on every core, its heap zeroed before: with several seeds where that
-	 * makes a difference. */
-	void run(const std::function<void(Device &, uint32_t pe)> &body)
+	/* Runs @body on every core, its heap and region zeroed before, and then @check:
+	 * with several seeds where that makes a difference. */
+	void run(const std::function<void(Device &, uint32_t pe)> &body,
+		const std::function<void()> &check = nullptr)
 	{
-		run_cores([&](Core core, uint32_t pe, uint32_t index) {
-			Device device;
+		run_cores(
+			[&](Core core, uint32_t pe, uint32_t index) {
+				Device device;
 
-			ASSERT_EQ(device.open(core, world_->table(pe), index), NDA_OK);
-			body(device, pe);
-		});
+				ASSERT_EQ(device.open(core, world_->table(pe), index),
+					NDA_OK);
+				body(device, pe);
+			},
+			check);
 	}
 
-	void run_cores(const std::function<void(Core, uint32_t pe, uint32_t core)> &body)
+	void run_cores(const std::function<void(Core, uint32_t pe, uint32_t core)> &body,
+		const std::function<void()> &check = nullptr)
 	{
 		for (uint64_t seed = 1; seed <= (simulated ? seeds_ : 1); seed++) {
 			SCOPED_TRACE("seed " + std::to_string(seed));
-			for (uint32_t pe = 0; pe < world_->options().n_pes; pe++)
+			for (uint32_t pe = 0; pe < n_pes(); pe++) {
 				memset(bytes_at(world_->heap(pe)), 0,
 					world_->options().heap_bytes);
+				if (world_->options().region_bytes != 0)
+					memset(bytes_at(world_->region_addr(pe)), 0,
+						world_->options().region_bytes);
+			}
 			if constexpr (simulated) {
 				Sim sim(seed);
 
@@ -117,6 +126,8 @@ protected:
 					});
 			}
 			EXPECT_EQ(world_->violations(), 0u);
+			if (check && !this->HasFailure())
+				check();
 			if (this->HasFailure())
 				return;
 		}
@@ -633,46 +644,51 @@ TYPED_TEST(DeviceSuite, AtomicsOfManyAreAtomic)
 		return;
 	}
 	std::vector<std::vector<uint64_t>> fetched(3);
-	this->run([&](D &device, uint32_t pe) {
-		uint64_t base = this->heap(pe);
+	this->run(
+		[&](D &device, uint32_t pe) {
+			uint64_t base = this->heap(pe);
 
-		/* Each outstanding one has a result of its own. */
-		for (uint32_t i = 0; i < rounds; i++)
-			ASSERT_EQ(device.template fetch_add_nbi<uint64_t>(
-					  0, base + 8, 1, base + 1024 + 8 * i),
-				NDA_OK);
-		ASSERT_EQ(device.quiet(), NDA_OK);
-		fetched[pe].clear();
-		for (uint32_t i = 0; i < rounds; i++)
-			fetched[pe].push_back(
-				device.template read_result<uint64_t>(base + 1024 + 8 * i));
-		/* A lock of compare and swap around a plain counter. */
-		for (uint32_t i = 0; i < 5; i++) {
-			uint64_t seen = 1;
-
-			while (seen != 0)
-				ASSERT_EQ(device.template compare_swap<uint64_t>(
-						  1, base + 16, 0, pe + 1, &seen),
+			/* Each outstanding one has a result of its own. */
+			for (uint32_t i = 0; i < rounds; i++)
+				ASSERT_EQ(device.template fetch_add_nbi<uint64_t>(
+						  0, base + 8, 1, base + 1024 + 8 * i),
 					NDA_OK);
-			ASSERT_EQ(device.get(1, base + 64, base + 24, 8), NDA_OK);
-			poke<uint64_t>(base + 64, peek<uint64_t>(base + 64) + 1);
-			ASSERT_EQ(device.put(1, base + 24, base + 64, 8), NDA_OK);
-			ASSERT_EQ(device.template compare_swap<uint64_t>(
-					  1, base + 16, pe + 1, 0, &seen),
-				NDA_OK);
-			ASSERT_EQ(seen, pe + 1);
-		}
-		ASSERT_EQ(device.barrier_all(), NDA_OK);
-		EXPECT_EQ(peek<uint64_t>(base + 8), pe == 0 ? 3 * rounds : 0u);
-		EXPECT_EQ(peek<uint64_t>(base + 24), pe == 1 ? 15u : 0u);
-	});
-	std::vector<bool> met(3 * rounds);
-	for (const auto &of_pe : fetched)
-		for (uint64_t value : of_pe) {
-			ASSERT_LT(value, met.size());
-			EXPECT_FALSE(met[value]) << value << " was fetched twice";
-			met[value] = true;
-		}
+			ASSERT_EQ(device.quiet(), NDA_OK);
+			fetched[pe].clear();
+			for (uint32_t i = 0; i < rounds; i++)
+				fetched[pe].push_back(device.template read_result<uint64_t>(
+					base + 1024 + 8 * i));
+			/* A lock of compare and swap around a plain counter. */
+			for (uint32_t i = 0; i < 5; i++) {
+				uint64_t seen = 1;
+
+				while (seen != 0)
+					ASSERT_EQ(device.template compare_swap<uint64_t>(
+							  1, base + 16, 0, pe + 1, &seen),
+						NDA_OK);
+				ASSERT_EQ(device.get(1, base + 64, base + 24, 8), NDA_OK);
+				poke<uint64_t>(base + 64, peek<uint64_t>(base + 64) + 1);
+				ASSERT_EQ(device.put(1, base + 24, base + 64, 8), NDA_OK);
+				ASSERT_EQ(device.template compare_swap<uint64_t>(
+						  1, base + 16, pe + 1, 0, &seen),
+					NDA_OK);
+				ASSERT_EQ(seen, pe + 1);
+			}
+			ASSERT_EQ(device.barrier_all(), NDA_OK);
+			EXPECT_EQ(peek<uint64_t>(base + 8), pe == 0 ? 3 * rounds : 0u);
+			EXPECT_EQ(peek<uint64_t>(base + 24), pe == 1 ? 15u : 0u);
+		},
+		[&] {
+			std::vector<bool> met(3 * rounds);
+
+			for (const auto &of_pe : fetched)
+				for (uint64_t value : of_pe) {
+					ASSERT_LT(value, met.size());
+					EXPECT_FALSE(met[value])
+						<< value << " was fetched twice";
+					met[value] = true;
+				}
+		});
 }
 
 TYPED_TEST(DeviceSuite, AtomicsRefuseWrongAddresses)
@@ -680,11 +696,19 @@ TYPED_TEST(DeviceSuite, AtomicsRefuseWrongAddresses)
 	using E = typename TestFixture::Engine;
 	using D = typename TestFixture::Device;
 	this->make(this->options());
-	if (!E::supports(verb::fetch_add, 8))
-		GTEST_SKIP() << "this engine has no atomics";
 	this->run([&](D &device, uint32_t pe) {
 		uint64_t base = this->heap(pe), former = 0;
 
+		if (!E::supports(verb::fetch_add, 8)) {
+			EXPECT_EQ(device.template fetch_add_nbi<uint64_t>(
+					  0, base, 1, base + 8),
+				NDA_NOT_SUPPORTED);
+			EXPECT_EQ(device.template fetch_add<uint64_t>(0, base, 1, &former),
+				NDA_NOT_SUPPORTED);
+			EXPECT_EQ(device.template add_nbi<uint64_t>(0, base, 1),
+				NDA_NOT_SUPPORTED);
+			return;
+		}
 		EXPECT_EQ(device.template fetch_add_nbi<uint64_t>(0, base + 4, 1, base),
 			NDA_INVALID);
 		EXPECT_EQ(device.template fetch_add_nbi<uint64_t>(0, base, 1, base + 4),
@@ -696,6 +720,37 @@ TYPED_TEST(DeviceSuite, AtomicsRefuseWrongAddresses)
 			NDA_INVALID);
 		EXPECT_EQ(device.template add_nbi<uint64_t>(this->n_pes(), base, 1),
 			NDA_INVALID);
+	});
+}
+
+TYPED_TEST(DeviceSuite, SwapsSixteenBytesOrNotSupported)
+{
+	using E = typename TestFixture::Engine;
+	this->make(this->options());
+	this->run([&](typename TestFixture::Device &device, uint32_t pe) {
+		uint64_t word = this->heap(pe) + 256, former[2] = {9, 9};
+		const uint64_t zero[2] = {}, swap[2] = {pe + 1, 7}, other[2] = {pe + 1, 8};
+		uint32_t to = (pe + 1) % this->n_pes(), from = (pe + 2) % this->n_pes();
+
+		if (!E::supports(verb::compare_swap, 16)) {
+			EXPECT_EQ(device.compare_swap16(to, word, zero, swap, former),
+				NDA_NOT_SUPPORTED);
+			return;
+		}
+		EXPECT_EQ(device.compare_swap16(pe, word, zero, swap, former),
+			NDA_NOT_SUPPORTED);
+		EXPECT_EQ(device.compare_swap16(to, word + 8, zero, swap, former),
+			NDA_INVALID);
+		ASSERT_EQ(device.compare_swap16(to, word, zero, swap, former), NDA_OK);
+		EXPECT_EQ(former[0], 0u);
+		EXPECT_EQ(former[1], 0u);
+		/* Half of what is compared with is there. */
+		ASSERT_EQ(device.compare_swap16(to, word, other, zero, former), NDA_OK);
+		EXPECT_EQ(former[0], pe + 1);
+		EXPECT_EQ(former[1], 7u);
+		ASSERT_EQ(device.barrier_all(), NDA_OK);
+		EXPECT_EQ(peek<uint64_t>(word), from + 1);
+		EXPECT_EQ(peek<uint64_t>(word + 8), 7u);
 	});
 }
 
@@ -1129,6 +1184,20 @@ TYPED_TEST(DeviceSuite, AnErrorIsStickyOnItsQueueAndNotOnOthers)
 			EXPECT_EQ(device.quiet(), NDA_REMOTE_ACCESS);
 		});
 	}
+}
+
+/* Those that take one need a receive at the peer: see the engines' own tests. */
+TYPED_TEST(DeviceSuite, ImmediatesAreSaidToBeMissing)
+{
+	using E = typename TestFixture::Engine;
+	this->make(this->options(2));
+	this->run([&](typename TestFixture::Device &device, uint32_t pe) {
+		uint64_t base = this->heap(pe);
+		bool has = E::supports(verb::write_immediate, 0);
+
+		EXPECT_EQ(device.put_immediate_nbi(has ? 2 : 1 - pe, base, base, 8, 1),
+			has ? NDA_INVALID : NDA_NOT_SUPPORTED);
+	});
 }
 
 TYPED_TEST(DeviceSuite, ThereIsNoPeBeyondTheLast)
