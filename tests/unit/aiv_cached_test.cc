@@ -105,6 +105,23 @@ TEST_P(AivCached, EverySiteIsNeeded)
 	}
 }
 
+/* A site that no engine comes to would be needed by none. */
+TEST(AivCachedEngines, ComeToEverySite)
+{
+	uint64_t met = 0;
+
+	for (const CachedEngine *engine : engines)
+		for (bool staged : {false, true})
+			for (uint64_t seed = 1; seed <= 20; seed++) {
+				CachedOptions options;
+
+				options.seed = seed;
+				met |= engine->run(options, staged).met;
+			}
+	for (uint32_t at = 0; at < n_sites; at++)
+		EXPECT_NE(met >> at & 1, 0u) << "site " << at;
+}
+
 std::string name_of(
 	const testing::TestParamInfo<std::tuple<const CachedEngine *, bool>> &info)
 {

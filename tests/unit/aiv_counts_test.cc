@@ -108,8 +108,19 @@ void expect_cost(const Cost &expected)
 	EXPECT_EQ(found.drain, expected.drain);
 }
 
-/* {stores, copies, cleans, invalidates, barriers, doorbells} */
+/*
+ * {stores, copies, cleans, invalidates, barriers, doorbells}
+ *
+ * What they come from, for a put, 16 in a batch, and the drain of these 17. A batch keeps
+ * the queue's line in registers: it stores limit, rung and flags when it opens, and all
+ * that it keeps, with rung and flags, when it closes. A look at a CQE invalidates its line.
+ */
 
+/* put: 64 bytes are 8 words, the next slot's marker 1, of the line head, next_slot and
+ * next_word0, the record 1. Cleaned: marker, WQE, line, record; a barrier before the record
+ * and one before the doorbell. Copied: the marker goes with the WQE.
+ * batch: 9 each, 3 to open, 6 to close, the record.
+ * drain: tail, cq_ci, limit, the record; 17 looks and the last CQE's rest. */
 TEST(AivCounts, Hns1825)
 {
 	expect_cost<Hns1825, false>(
@@ -118,6 +129,9 @@ TEST(AivCounts, Hns1825)
 		{{4, 1, 2, 0, 2, 1}, {10, 16, 2, 0, 2, 1}, {4, 0, 2, 18, 1, 0}});
 }
 
+/* put: 8 words, of the line head and next_slot; there is no record. Cleaned: WQE, line.
+ * batch: 8 each, 3 to open, 5 to close.
+ * drain: tail, cq_ci, limit; 17 looks; the CQ has a doorbell. */
 TEST(AivCounts, InDie)
 {
 	expect_cost<InDie, false>(
@@ -126,6 +140,10 @@ TEST(AivCounts, InDie)
 		{{2, 1, 1, 0, 1, 1}, {8, 16, 1, 0, 1, 1}, {3, 0, 1, 17, 1, 1}});
 }
 
+/* put: 128 bytes are 16 words and two lines, of the queue's line head, next_slot, doorbell
+ * and next_word0.
+ * batch: 16 each, 3 to open, 7 to close.
+ * drain: tail, cq_ci, limit; 17 looks, and each CQE's rest; the CQ has a doorbell. */
 TEST(AivCounts, Xscale)
 {
 	expect_cost<Xscale, false>(
@@ -134,6 +152,9 @@ TEST(AivCounts, Xscale)
 		{{4, 1, 1, 0, 1, 1}, {10, 16, 1, 0, 1, 1}, {3, 0, 1, 34, 1, 1}});
 }
 
+/* put: one block is 8 words, of the line head and next_slot.
+ * batch: 8 each, 3 to open, 5 to close.
+ * drain: tail, cq_ci, fenced, limit, next_slot, next_word0, the record; 17 looks. */
 TEST(AivCounts, Udma)
 {
 	expect_cost<Udma, false>(
@@ -142,6 +163,11 @@ TEST(AivCounts, Udma)
 		{{2, 1, 1, 0, 1, 1}, {8, 16, 1, 0, 1, 1}, {7, 0, 2, 17, 1, 0}});
 }
 
+/* Has the complete algorithm alone, a store for each member.
+ * put: 28 words in four lines, of the queue's line head, signalled, flags, limit and rung,
+ * the producer index.
+ * batch: 28 and 4 each, rung and flags to open and to close, the producer index.
+ * drain: tail, cq_ci, the consumer index; a look at the producer's, and 17 CQEs. */
 TEST(AivCounts, Rxe)
 {
 	expect_cost<Rxe, false>(
