@@ -25,7 +25,7 @@ for way in map proxy; do
 			continue
 			;;
 		esac
-		NDA_TEST_DOORBELL=$way timeout -k 10 120 "$program" >"$log" 2>&1
+		NDA_TEST_DOORBELL=$way timeout -k 10 400 "$program" >"$log" 2>&1
 		status=$?
 		p=$(last '^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*')
 		[ "$p" -gt 0 ] || p=$(last '^\([0-9]*\) passed, [0-9]* failed, [0-9]* skipped$')

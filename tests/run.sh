@@ -4,7 +4,7 @@
 # run.sh BUILD-DIRECTORY PROGRAM...: runs each test program, as many at a time as there are cores,
 # and sums up. A program is a GoogleTest binary, or a script that ends with
 # 'N passed, N failed, N skipped'.
-# Each has TEST_TIMEOUT seconds (default 300): a hang is a failure, not a stuck run.
+# Each has TEST_TIMEOUT seconds (default 900): a hang is a failure, not a stuck run.
 
 count() # count PATTERN: the number in the last line of the log that matches
 {
@@ -16,7 +16,7 @@ run_one() # run_one DIRECTORY PROGRAM: prints how it went; adds 'passed failed s
 	dir=$1 program=$2
 	log=$(mktemp -p "$dir") || exit 1
 	begin=$(date +%s)
-	timeout -k 10 "${TEST_TIMEOUT:-300}" "$program" >"$log" 2>&1
+	timeout -k 10 "${TEST_TIMEOUT:-900}" "$program" >"$log" 2>&1
 	status=$?
 	if grep -q '^\[==========\].* ran\.' "$log"; then
 		p=$(count '^\[  PASSED  \] \([0-9]*\) tests\{0,1\}\..*')
