@@ -138,10 +138,6 @@ public:
 		return found;
 	}
 
-	/* Of all cleans, how many lines they covered and how many of those were dirty. */
-	uint64_t lines_cleaned(uint32_t at) const { return cleaned_[at]; }
-	uint64_t dirty_cleaned(uint32_t at) const { return dirty_cleaned_[at]; }
-
 	uint8_t staging[256];
 
 private:
@@ -221,10 +217,8 @@ private:
 			start += line_bytes) {
 			auto found = lines_.find(start);
 
-			cleaned_[at]++;
 			if (found == lines_.end())
 				continue;
-			dirty_cleaned_[at] += found->second.dirty;
 			if (keep)
 				write_back(start, &found->second);
 			else
@@ -280,8 +274,6 @@ private:
 	std::vector<Flight> on_its_way_;
 	bool acting_ = false;
 	uint64_t met_ = 0;
-	uint64_t cleaned_[aiv::n_sites] = {};
-	uint64_t dirty_cleaned_[aiv::n_sites] = {};
 };
 
 /* @staged: WQEs are put together in a buffer of the core and copied. */

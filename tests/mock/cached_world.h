@@ -63,8 +63,6 @@ struct CachedOptions {
 struct CachedOutcome {
 	std::vector<std::string> problems; /* the first ends the run */
 	uint64_t met = 0;                  /* a bit per site */
-	uint64_t cleaned[aiv::n_sites] = {};
-	uint64_t dirty_cleaned[aiv::n_sites] = {};
 };
 
 template <class Nic, class Core>
@@ -235,11 +233,8 @@ public:
 		good();
 		outcome->problems = problems_;
 		for (Cache &cache : caches_)
-			for (uint32_t at = 0; at < aiv::n_sites; at++) {
+			for (uint32_t at = 0; at < aiv::n_sites; at++)
 				outcome->met |= uint64_t{cache.met(at)} << at;
-				outcome->cleaned[at] += cache.lines_cleaned(at);
-				outcome->dirty_cleaned[at] += cache.dirty_cleaned(at);
-			}
 	}
 
 private:
