@@ -51,7 +51,8 @@ enum nda_group_flags {
  *   PE; 0 means 1
  * @queues_per_core: of each core to each PE, 1..32, the same on every PE; 0 means 1, and
  *   with NDA_GROUP_RELAYS it is 1
- * @channel: of all queues; its comp_mask counts
+ * @channel: of all queues; its comp_mask counts. In a group of several formats, what
+ *   jetties cannot do (nda/channel.h) is for the others alone
  * @flags: enum nda_group_flags, the same on every PE
  * @reserved: must be 0
  */
@@ -166,21 +167,21 @@ int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
 /**
  * nda_group_repair - takes queues out of error; collective
  *
- * Queue pairs of which either end has an error that a kernel has met are reset and
- * connected again, in their old memory and at the same place of the table; the others go on
- * as they are. What was under way on the broken ones is lost: how much of it has reached
- * the peer's memory is not known. The sync area of the team of all PEs starts anew, so that
- * barriers work again whose rounds not all PEs had come to; zero those of other teams
- * yourself. No kernel may run on any PE: wait for them, and bring every queue to an end by
- * quiet first.
+ * Queue pairs of which either end has an error that a kernel has met, or work that no
+ * kernel has seen the end of, are reset and connected again, in their old memory and at the
+ * same place of the table; the others go on as they are. What was under way on the broken
+ * ones is lost: how much of it has reached the peer's memory is not known. The sync area of
+ * the team of all PEs starts anew, so that barriers work again whose rounds not all PEs had
+ * come to; zero those of other teams yourself. No kernel may run on any PE: wait for them
+ * first.
  *
  * Returns 0, the same on every PE, or
  *   -EINVAL      @group is no group
  *   -EBUSY       a kernel runs, or queues are lent to a view; nothing was done
  *   -ENETDOWN    a NIC's port is down
- *   other        of the bootstrap, the NIC or its extension driver. Queues that are not
- *                repaired are in error on both ends, with NDA_FLUSHED where there was
- *                none; the call may be tried again
+ *   other        of the bootstrap, the NIC or its extension driver. Queue pairs that are
+ *                not repaired are in error on at least one end, with NDA_FLUSHED where
+ *                there was none; the call may be tried again
  */
 int nda_group_repair(struct nda_group *group) NDA_NOEXCEPT;
 

@@ -117,7 +117,7 @@ struct nda_queue_state {
 };
 
 /* The same line while cores share the queue: they change head, turn and lock by atomics,
- * and the rest with the lock. */
+ * asked while it is their turn, and the rest with the lock. */
 struct nda_queue_shared {
 	uint32_t head;  /* @0 next ring unit to reserve */
 	uint32_t limit; /* @4 keeps the usual post away */
@@ -126,8 +126,7 @@ struct nda_queue_shared {
 	/* @16 udma: completions asked for, as a consumer index; in the upper half the index
 	 * after the last request that asked */
 	uint64_t asked;
-	uint32_t fenced; /* @24 udma: head at the last fence */
-	uint32_t unused0;
+	uint64_t unused0;
 	uint32_t tail;  /* @32 */
 	uint32_t cq_ci; /* @36 */
 	uint32_t unused1;

@@ -46,7 +46,6 @@ void share(nda_queue_state &state)
 	shared.tail = state.tail;
 	shared.cq_ci = state.cq_ci;
 	shared.asked = uint64_t{state.head} << 32 | state.cq_ci;
-	shared.fenced = state.tail;
 	shared.flags = NDA_QUEUE_SHARED;
 	memcpy(&state, &shared, sizeof(state));
 }
@@ -164,8 +163,8 @@ int Group::count_rows()
 	uint64_t rows = 0;
 	for (const GroupShape::Engine &engine : shape_.engines) {
 		Table table = {};
-		const bool relays = shape_.relays && engine.format == NDA_FORMAT_UDMA;
-		table.queues_per_core = relays ? shape_.n_pes : queues_per_core_;
+		table.queues_per_core =
+			shape_.relays_of(engine) ? shape_.n_pes : queues_per_core_;
 		table.first_row = static_cast<uint32_t>(rows);
 		rows += uint64_t{n_cores_} * table.queues_per_core;
 		tables_.push_back(std::move(table));
@@ -205,8 +204,7 @@ Group::Row Group::row_at(uint32_t index) const
 	while (index < tables_[engine].first_row)
 		engine--;
 	const uint32_t owner = index - tables_[engine].first_row;
-	const bool relays =
-		shape_.relays && shape_.engines[engine].format == NDA_FORMAT_UDMA;
+	const bool relays = shape_.relays_of(shape_.engines[engine]);
 	return {engine, owner, relays ? owner % shape_.n_pes : shape_.pe};
 }
 
@@ -222,9 +220,7 @@ bool Group::has_queue(const Row &row, uint32_t to) const
 uint32_t Group::peer_row(uint32_t index, uint32_t to) const
 {
 	const Row r = row_at(index);
-	const bool relays =
-		shape_.relays && shape_.engines[r.engine].format == NDA_FORMAT_UDMA;
-	if (!relays)
+	if (!shape_.relays_of(shape_.engines[r.engine]))
 		return index;
 	// Its direct way is the row of its own number.
 	return index - r.relay + (r.relay == shape_.pe ? to : r.relay);
@@ -241,9 +237,14 @@ int Group::create_channels()
 				channel = Channel::none();
 				continue;
 			}
-			const uint32_t nic =
-				shape_.own_nic(shape_.engines[r.engine], to, r.relay);
-			const int rc = Channel::create(nics_[nic], npu_, config_, channel);
+			const GroupShape::Engine &engine = shape_.engines[r.engine];
+			// Beside RoCE NICs, what only these can do is meant for them.
+			ChannelConfig config = config_;
+			if (tables_.size() > 1)
+				config.roce_attribute = nullptr;
+			const int rc =
+				Channel::create(nics_[shape_.own_nic(engine, to, r.relay)],
+					npu_, config, channel);
 			if (rc)
 				return fail_in(rc, "%s", text(i, to).c_str());
 		}
@@ -435,15 +436,22 @@ int Group::publish_table(size_t engine)
 	return rc ? rc : npu_->write(table.memory.addr(), image.data(), image.size());
 }
 
+int Group::find_engine(nda_format format, size_t &engine) const
+{
+	const GroupShape::Engine *found = shape_.engine(format);
+	if (!found)
+		return fail(-EINVAL, "group: it has no NIC of format %u", unsigned(format));
+	engine = static_cast<size_t>(found - shape_.engines.data());
+	return 0;
+}
+
 int Group::table(nda_format format, uint64_t &addr) const
 {
-	for (size_t i = 0; i < tables_.size(); i++) {
-		if (format != NDA_FORMAT_NONE && shape_.engines[i].format != format)
-			continue;
-		addr = tables_[i].memory.addr();
-		return 0;
-	}
-	return fail(-EINVAL, "group: it has no NIC of format %u", unsigned(format));
+	size_t engine = 0;
+	const int rc = find_engine(format, engine);
+	if (!rc)
+		addr = tables_[engine].memory.addr();
+	return rc;
 }
 
 uint64_t Group::queue_addr(uint32_t i, uint32_t pe) const
@@ -465,14 +473,15 @@ int Group::repair()
 		rc = exchange_.agree(guard([&] { return take_away(broken); }));
 	if (!rc)
 		rc = exchange_.agree(guard([&] { return reset_broken(broken); }));
-	if (rc || !any)
-		return rc;
 	std::vector<uint8_t> descs;
-	rc = exchange_descs(descs);
+	if (!rc && any)
+		rc = exchange_descs(descs);
 	if (rc)
 		return rc;
 	return exchange_.agree(guard([&] {
-		const int local = connect_channels(descs);
+		int local = clear_sync();
+		if (!local && any)
+			local = connect_channels(descs);
 		return local ? local : publish_again(broken);
 	}));
 }
@@ -488,17 +497,18 @@ int Group::check_idle() const
 	return 0;
 }
 
+// Also one with work that has not come to its end, whatever the reason: it may never do so.
 int Group::mark_own_broken(Marks &own) const
 {
 	for (uint32_t i = 0; i < n_rows(); i++) {
 		for (uint32_t to = 0; to < shape_.n_pes; to++) {
-			nda_queue_error error = {};
-			const int rc = npu_->read(&error,
-				state_addr(i, to) + offsetof(nda_queue_state, error),
-				sizeof(error));
+			// Of a shared queue these members are at the same place.
+			nda_queue_state state = {};
+			const int rc = npu_->read(&state, state_addr(i, to), sizeof(state));
 			if (rc)
 				return rc;
-			own[index(i, to)] = error.status != NDA_OK ||
+			own[index(i, to)] = state.error.status != NDA_OK ||
+				state.head != state.tail ||
 				!channels_[index(i, to)]->connected();
 		}
 	}
@@ -560,15 +570,19 @@ int Group::take_away(const Marks &broken)
 	});
 }
 
-// Cores that left in the middle of a barrier have epochs that differ, whatever queues did.
 int Group::reset_broken(const Marks &broken)
+{
+	return for_broken(broken,
+		[&](uint32_t i, uint32_t to) { return channels_[index(i, to)]->reset(); });
+}
+
+// Cores that left in the middle of a barrier have epochs that differ, whatever queues did.
+// Once no signal is under way any more.
+int Group::clear_sync()
 {
 	const int rc = npu_->memset(
 		heap_buffer_.addr() + sync_offset(0), 0, tables_.size() * NDA_SYNC_BYTES);
-	if (rc)
-		return fail_in(rc, "group: repair");
-	return for_broken(broken,
-		[&](uint32_t i, uint32_t to) { return channels_[index(i, to)]->reset(); });
+	return rc ? fail_in(rc, "group: repair") : 0;
 }
 
 int Group::publish_again(const Marks &broken)
@@ -679,14 +693,14 @@ int Group::create_view(View &view)
 int Group::find_lendable(uint32_t core, uint32_t &row) const
 {
 	size_t engine = 0;
-	while (engine < tables_.size() &&
-		shape_.engines[engine].format != NDA_FORMAT_HNS1825)
-		engine++;
-	if (engine == tables_.size())
+	if (!shape_.engine(NDA_FORMAT_HNS1825))
 		return fail(-EOPNOTSUPP,
 			"group: view: its kernels know the 1825's queue format only, nic "
 			"%s has another",
 			nics_[0]->name().c_str());
+	const int rc = find_engine(NDA_FORMAT_HNS1825, engine);
+	if (rc)
+		return rc;
 	if (shape_.engines[engine].nics.size() != 1)
 		return fail(-EOPNOTSUPP,
 			"group: view: needs a group of one NIC of the 1825's, this has %zu",
@@ -788,19 +802,20 @@ int Group::abort(uint32_t value)
 int Group::find_row(nda_format format, uint32_t to, uint32_t owner, const char *verb,
 	uint32_t &row) const
 {
-	for (size_t i = 0; i < tables_.size(); i++) {
-		if (format != NDA_FORMAT_NONE && shape_.engines[i].format != format)
-			continue;
-		if (to >= shape_.n_pes || owner >= n_owners(i))
-			return fail(-EINVAL,
-				"group: queue %s: owner %u to PE %u: there are %u owners "
-				"and %u PEs",
-				verb, owner, to, n_owners(i), shape_.n_pes);
-		row = tables_[i].first_row + owner;
-		return 0;
-	}
-	return fail(-EINVAL, "group: queue %s: the group has no NIC of format %u", verb,
-		unsigned(format));
+	size_t engine = 0;
+	const int rc = find_engine(format, engine);
+	if (rc)
+		return rc;
+	if (to >= shape_.n_pes || owner >= n_owners(engine))
+		return fail(-EINVAL,
+			"group: queue %s: owner %u to PE %u: there are %u owners and %u "
+			"PEs",
+			verb, owner, to, n_owners(engine), shape_.n_pes);
+	row = tables_[engine].first_row + owner;
+	if (!has_queue(row_at(row), to))
+		return fail(-EINVAL, "group: queue %s: owner %u has none to PE %u", verb,
+			owner, to);
+	return 0;
 }
 
 int Group::queue_info(

@@ -111,6 +111,7 @@ private:
 	int for_broken(const Marks &broken, Visit visit);
 	int take_away(const Marks &broken);
 	int reset_broken(const Marks &broken);
+	int clear_sync();
 	int publish_again(const Marks &broken);
 
 	uint32_t n_owners(size_t engine) const
@@ -127,13 +128,14 @@ private:
 	bool has_queue(const Row &row, uint32_t to) const;
 	// The row of the peer's in which its end of the queue to `to` is.
 	uint32_t peer_row(uint32_t index, uint32_t to) const;
-	// "queue of core 3 to PE 1", "udma queue 2 of core 3 to PE 1"
+	// "queue of core 3 to PE 1", "queue 2 of core 3 to PE 1 by nic soft:udma"
 	std::string text(uint32_t row, uint32_t to) const;
 	uint64_t queue_addr(uint32_t row, uint32_t pe) const;
 	uint64_t state_addr(uint32_t row, uint32_t pe) const
 	{
 		return queue_addr(row, pe) + offsetof(nda_queue, state);
 	}
+	int find_engine(nda_format format, size_t &engine) const;
 	int find_row(nda_format format, uint32_t pe, uint32_t owner, const char *verb,
 		uint32_t &row) const;
 	int find_lendable(uint32_t core, uint32_t &row) const;
@@ -152,7 +154,7 @@ private:
 	uint32_t queues_per_core_ = 1; // as asked for
 	uint32_t flags_ = 0;
 	uint64_t heap_bytes_ = 0;
-	uint64_t reserved_bytes_ = 0; // before the heap: the queues' scratch words
+	uint64_t reserved_bytes_ = 0; // before the heap, see create_heap()
 	NpuBuffer heap_buffer_;
 	std::vector<std::shared_ptr<Mr>> heap_mrs_; // one for each NIC
 	std::vector<PeerHeap> peers_;

@@ -11,7 +11,7 @@ namespace nda {
 namespace {
 
 constexpr uint32_t desc_magic = 0x5241444e; // "NDAR" in memory
-constexpr uint16_t desc_version = 2;
+constexpr uint16_t desc_version = 3;
 
 // What is exported, little-endian.
 struct Desc {
@@ -26,7 +26,8 @@ struct Desc {
 	uint32_t reserved0;
 	uint32_t rkeys[group_nics_max];
 	uint32_t rkey_ids[group_nics_max]; // of URMA: token ids
-	uint8_t reserved[88];
+	uint8_t formats[group_nics_max];   // enum nda_format
+	uint8_t reserved[56];
 };
 static_assert(sizeof(Desc) == NDA_REGION_DESC_BYTES, "no padding");
 
@@ -42,8 +43,7 @@ int find_way(const GroupShape &shape, const Way &way, uint32_t to,
 			shape.n_pes);
 	if (way.relay == shape.pe)
 		return 0;
-	if (!shape.relays || engine->format != NDA_FORMAT_UDMA || way.relay == to ||
-		to == shape.pe)
+	if (!shape.relays_of(*engine) || way.relay == to || to == shape.pe)
 		return fail(-EINVAL, "region: no way leads to PE %u through PE %u", to,
 			way.relay);
 	return 0;
@@ -90,6 +90,9 @@ void Region::export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const
 		d.rkeys[i] = mrs_[i]->rkey();
 		d.rkey_ids[i] = mrs_[i]->rkey_id();
 	}
+	for (const GroupShape::Engine &engine : shape_.engines)
+		for (uint32_t nic : engine.nics)
+			d.formats[nic] = static_cast<uint8_t>(engine.format);
 	memcpy(desc, &d, sizeof(d));
 }
 
@@ -132,6 +135,12 @@ int import_region(const GroupShape &shape, const Way &way,
 	const int rc = find_way(shape, way, d.pe, engine);
 	if (rc)
 		return rc;
+	for (uint32_t nic : engine->nics)
+		if (d.formats[nic] != engine->format)
+			return fail(-EINVAL,
+				"region: import: its NIC %u is of format %u, this group's "
+				"of %u",
+				nic, d.formats[nic], unsigned(engine->format));
 	const uint32_t nic = shape.peer_nic(*engine, d.pe, way.relay);
 	out = {d.addr, d.size_bytes, d.rkeys[nic], d.pe, d.rkey_ids[nic], 0};
 	return 0;

@@ -25,6 +25,12 @@ struct GroupShape {
 	// NDA_FORMAT_NONE: that of the first NIC. nullptr if there is none.
 	const Engine *engine(nda_format format) const;
 
+	// Whether it has queues through other PEs.
+	bool relays_of(const Engine &engine) const
+	{
+		return relays && engine.format == NDA_FORMAT_UDMA;
+	}
+
 	// Which NIC serves the queue between two PEs on `owner`'s side, `other` being the
 	// peer or the relay on the way there. Both sides count alike.
 	static uint32_t nic(const Engine &engine, uint32_t owner, uint32_t other)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
  * instructions PATH ENGINE, the path being put8, put8_every16, put8_batch16,
- * put8_batch16_every16, drain or put8_shared: runs one path of data_plane_paths.h many
- * times for instructions.sh, which counts what callgrind sees inside it. every16: of 16
- * WQEs one asks for a completion. shared: two cores take turns on one queue. The NIC is
- * played between the calls and not counted. Prints the number of operations.
+ * put8_batch16_every16, drain, put8_shared or put8_shared_every16: runs one path of
+ * data_plane_paths.h many times for instructions.sh, which counts what callgrind sees
+ * inside it. every16: of 16 WQEs one asks for a completion. shared: two cores take turns on
+ * one queue. The NIC is played between the calls and not counted. Prints the number of
+ * operations.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -183,9 +184,9 @@ void share(Side &side)
 }
 
 template <class Side>
-bool run_shared()
+bool run_shared(uint32_t every)
 {
-	Side side(1);
+	Side side(every);
 	typename Side::Shared cores[2];
 
 	share(side);
@@ -207,7 +208,7 @@ template <class Side>
 bool run_all(Path path, uint32_t every)
 {
 	if (path == Path::shared)
-		return run_shared<Side>();
+		return run_shared<Side>(every);
 
 	Side side(every);
 	typename Side::Device device;
@@ -235,6 +236,7 @@ const struct {
 	{"put8_batch16_every16", Path::batch16, 16},
 	{"drain", Path::drain, 1},
 	{"put8_shared", Path::shared, 1},
+	{"put8_shared_every16", Path::shared, 16},
 };
 
 const struct {

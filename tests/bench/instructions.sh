@@ -38,22 +38,26 @@ count put8_every16 hns1825 55 || failed=1
 count put8_batch16 hns1825 40 || failed=1
 count drain hns1825 12 || failed=1
 count put8_shared hns1825 150 || failed=1
+count put8_shared_every16 hns1825 150 || failed=1
 # Where 16 share a doorbell they share a completion, too.
 count put8 in_die 52 || failed=1
 count put8_every16 in_die 52 || failed=1
 count put8_batch16_every16 in_die 40 put8_batch16 || failed=1
 count drain in_die 12 || failed=1
 count put8_shared in_die 150 || failed=1
+count put8_shared_every16 in_die 150 || failed=1
 count put8 udma 52 || failed=1
 count put8_every16 udma 52 || failed=1
 count put8_batch16_every16 udma 40 put8_batch16 || failed=1
 count drain udma 12 || failed=1
 count put8_shared udma 150 || failed=1
+count put8_shared_every16 udma 150 || failed=1
 count put8 xscale 72 || failed=1
 count put8_every16 xscale 72 || failed=1
 count put8_batch16_every16 xscale 55 put8_batch16 || failed=1
 count drain xscale 12 || failed=1
 count put8_shared xscale 150 || failed=1
+count put8_shared_every16 xscale 150 || failed=1
 # Counted, not limited: the kernel's part costs far more.
 count put8 rxe 1000 || failed=1
 echo "{$json}" >"$output"

@@ -172,6 +172,74 @@ TEST(SharedQueueErrors, AreSeenByEveryCoreAndEndEveryWait)
 	EXPECT_EQ(pair.rig->queue(pe).state.error.wqe_index, 10);
 }
 
+// A core that has taken a place and then went for good.
+void leave_a_place(Pair *pair, uint32_t lock)
+{
+	nda_queue_shared *s =
+		reinterpret_cast<nda_queue_shared *>(&pair->rig->queue(pe).state);
+
+	s->head++;
+	s->lock = lock;
+}
+
+// Whoever reads the completion may be the other core.
+TEST(SharedQueueErrors, NoCoreTakesItsFailedPutForDone)
+{
+	for (uint64_t seed = 1; seed <= 500; seed++) {
+		SCOPED_TRACE(seed);
+		Pair pair(16, 1, 0);
+		Sim sim(seed);
+		enum nda_status posted[2], quiet[2];
+		for (uint32_t i = 0; i < 2; i++)
+			sim.add_core([&, i](SimCore core) {
+				aiv::SharedDevice<SimCore> device;
+				const uint64_t at = Pair::base(pair.here) + 0x10000;
+				ASSERT_EQ(
+					device.open(core, pair.rig->address(), 0), NDA_OK);
+				posted[i] = device.put_nbi(pe, at, at, 8);
+				quiet[i] = device.quiet(pe);
+			});
+		sim.add_model([&] {
+			pair.rig->nic_fail(pe,
+				pair.rig->nic_next(pe) == 0 ? format::syndrome_remote_access
+							    : format::syndrome_flushed);
+		});
+		ASSERT_TRUE(sim.run());
+		for (uint32_t i = 0; i < 2; i++)
+			ASSERT_TRUE(posted[i] != NDA_OK || quiet[i] != NDA_OK) << i;
+	}
+}
+
+// A core that was stopped between its place and its WQE comes back after an abort.
+TEST(SharedQueueErrors, AnAbortLeavesTheQueueInOrder)
+{
+	Pair pair(16, 1, 0, 60000000);
+	leave_a_place(&pair, 0);
+	pair.rig->table()->abort = 1;
+	Sim sim(13);
+	enum nda_status status = NDA_GENERAL_ERROR;
+	sim.add_core([&](SimCore core) {
+		aiv::SharedDevice<SimCore> device;
+		const uint64_t at = Pair::base(pair.here) + 0x10000;
+		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
+		status = device.put_nbi(pe, at, at, 8);
+	});
+	bool came_back = false;
+	sim.add_model([&] {
+		if (came_back || sim.now_ns() < 50000)
+			return;
+		came_back = true;
+		const nda_queue &q = pair.rig->queue(pe);
+		nda_queue_shared *s =
+			reinterpret_cast<nda_queue_shared *>(&pair.rig->queue(pe).state);
+		EXPECT_EQ(q.state.error.status, uint32_t{NDA_OK});
+		__atomic_store_n(&s->turn, 1, __ATOMIC_RELEASE);
+	});
+	EXPECT_TRUE(sim.run());
+	EXPECT_EQ(status, NDA_OK);
+	EXPECT_EQ(pair.rig->queue(pe).state.error.status, uint32_t{NDA_OK});
+}
+
 TEST(SharedQueueErrors, ANicThatStopsEndsTheWaitAtItsDeadline)
 {
 	Pair pair(4, 1, 0);
@@ -190,16 +258,6 @@ TEST(SharedQueueErrors, ANicThatStopsEndsTheWaitAtItsDeadline)
 	EXPECT_EQ(status,
 		(std::vector<enum nda_status>{
 			NDA_OK, NDA_OK, NDA_OK, NDA_TIMEOUT, NDA_TIMEOUT}));
-}
-
-// A core that has taken a place and then went for good.
-void leave_a_place(Pair *pair, uint32_t lock)
-{
-	nda_queue_shared *s =
-		reinterpret_cast<nda_queue_shared *>(&pair->rig->queue(pe).state);
-
-	s->head++;
-	s->lock = lock;
 }
 
 TEST(SharedQueueErrors, APlaceThatNobodyFillsEndsTheQueueAtTheDeadline)

@@ -129,15 +129,13 @@ template <class Engine>
 class Repair : public testing::Test {};
 TYPED_TEST_SUITE(Repair, Engines, EngineName);
 
-// Every third request of a queue fails; the count starts anew with the queue. All queues
-// of PE 0 fail, and come back in their old place, whatever else is between PEs 1 and 2.
+// Every third request of a queue fails; the count starts anew with the queue.
 TYPED_TEST(Repair, BringsBackEveryQueueThatFailed)
 {
 	JobOptions o;
 	o.n_pes = 3;
 	o.nic_name = nic_of<TypeParam>::name;
 	o.nic.inject = "remote-access-error:3";
-	o.group.n_cores = 2;
 	o.group.queues_per_core = 2;
 	Job job(o);
 	expect_all_ok(job.create_groups());
@@ -160,6 +158,38 @@ TYPED_TEST(Repair, BringsBackEveryQueueThatFailed)
 	}
 }
 
+template <class Engine>
+void posting_kernel(const nda_core *core, void *arg)
+{
+	Task &task = *static_cast<Task *>(arg);
+	aiv::Device<aiv::SoftCore, Engine> device;
+	task.opened = device.open(aiv::SoftCore(core), task.table, 0);
+	if (task.opened == NDA_OK)
+		task.status[0][1] = device.put_nbi(1, task.to, task.from + 8, 8);
+}
+
+// Nobody has seen the end of what was posted, and perhaps there is none.
+TYPED_TEST(Repair, StartsAQueueAnewWhoseWorkIsNotOver)
+{
+	JobOptions o;
+	o.nic_name = nic_of<TypeParam>::name;
+	Job job(o);
+	expect_all_ok(job.create_groups());
+	Words words(job);
+	words.fill(1);
+	Task task = words.task(0, NDA_FORMAT_NONE, 1, all_pes);
+	run(job, 0, posting_kernel<TypeParam>, task);
+	ASSERT_EQ(task.status[0][1], NDA_OK);
+	repair_all(job);
+	nda_queue_error error = {};
+	EXPECT_EQ(nda_group_queue_error(job.pes[0].group, 1, 0, &error), 0);
+	EXPECT_EQ(error.status, uint32_t{NDA_OK});
+	words.fill(2);
+	run(job, 0, put_kernel<TypeParam>, task);
+	EXPECT_EQ(task.status[0][1], NDA_OK);
+	EXPECT_TRUE(words.has_word(1, 0));
+}
+
 struct BarrierTask {
 	uint64_t table;
 	int status;
@@ -173,8 +203,6 @@ void barrier_kernel(const nda_core *core, void *arg)
 	task.status = device.open(aiv::SoftCore(core), task.table, 0);
 	if (task.status == NDA_OK)
 		task.status = device.barrier(device.all());
-	if (task.status == NDA_TIMEOUT && device.quiet() != NDA_OK)
-		task.status = NDA_GENERAL_ERROR;
 }
 
 // PE 0 was in a barrier that PE 1 never came to: their epochs differ.
@@ -182,13 +210,14 @@ TYPED_TEST(Repair, LetsBarriersBeginAnew)
 {
 	JobOptions o;
 	o.nic_name = nic_of<TypeParam>::name;
-	o.group.channel.device_timeout_us = 300000;
 	Job job(o);
 	expect_all_ok(job.create_groups());
 	BarrierTask alone = {nda_group_table(job.pes[0].group), -1};
+	ASSERT_EQ(nda_group_abort(job.pes[0].group, 1), 0);
 	ASSERT_EQ(nda_npu_launch(job.pes[0].npu, barrier_kernel<TypeParam>, &alone, 1), 0);
 	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
-	ASSERT_EQ(alone.status, NDA_TIMEOUT);
+	ASSERT_EQ(alone.status, NDA_ABORTED);
+	ASSERT_EQ(nda_group_abort(job.pes[0].group, 0), 0);
 	repair_all(job);
 	for (int round = 0; round < 3; round++) {
 		BarrierTask tasks[2];
@@ -357,6 +386,10 @@ TEST_F(AllEngines, TellTheirQueuesAndErrorsByFormat)
 	EXPECT_EQ(
 		nda_group_queue_error_of(group, NDA_FORMAT_XSCALE, 3, 0, &error), -EINVAL);
 	EXPECT_EQ(nda_group_queue_error_of(group, NDA_FORMAT_RXE, 1, 0, &error), -EINVAL);
+	EXPECT_EQ(nda_group_queue_error_of(group, NDA_FORMAT_XSCALE, 0, 0, &error), 0);
+	EXPECT_EQ(nda_group_queue_error_of(group, NDA_FORMAT_UDMA, 0, 0, &error), -EINVAL)
+		<< "a jetty does not send to its own PE";
+	EXPECT_STREQ(nda_error_detail(), "group: queue error: owner 0 has none to PE 0");
 }
 
 struct RegionTask {
@@ -423,6 +456,35 @@ TEST_F(AllEngines, ReachRegionsByKeysOfTheirOwn)
 		EXPECT_EQ(nda_group_region_deregister(regions[pe]), 0);
 }
 
+TEST_F(AllEngines, RefuseRegionsOfAGroupWithFormatsInAnotherOrder)
+{
+	JobOptions o = options();
+	o.n_nics = 5;
+	o.nic_name = "soft:udma";
+	Job other(o);
+	expect_all_ok(other.create_groups());
+	nda_group_region *region = nullptr;
+	uint64_t memory = 0;
+	ASSERT_EQ(nda_npu_alloc(other.pes[0].npu, 4096, &memory), 0);
+	ASSERT_EQ(nda_group_region_register(other.pes[0].group, memory, 4096,
+			  NDA_ACCESS_LOCAL_WRITE, &region),
+		0);
+	uint8_t desc[NDA_REGION_DESC_BYTES];
+	ASSERT_EQ(nda_group_region_export(region, desc), 0);
+	nda_region out;
+	EXPECT_EQ(nda_group_region_import(job.pes[1].group, desc, &out), -EINVAL);
+	EXPECT_STREQ(nda_error_detail(),
+		"region: import: its NIC 0 is of format 5, this group's of 1");
+	EXPECT_EQ(nda_group_region_deregister(region), 0);
+}
+
+TEST_F(AllEngines, TakeWhatOnlySomeCanDo)
+{
+	job.destroy_groups();
+	job.o.group.channel.path_mtu_bytes = 1024;
+	expect_all_ok(job.create_groups());
+}
+
 TEST(Engines, MustBeAlikeOnAllPes)
 {
 	Job job({});
@@ -473,6 +535,48 @@ TEST_F(Relays, LeadToEveryPeThroughEveryOther)
 			}
 		}
 	}
+}
+
+struct SyncTask {
+	uint64_t table;
+	uint32_t relay;
+	int status;
+};
+
+// A handle that goes through a relay has no queue to the relay: no round is begun.
+TEST_F(Relays, DoNotSpoilABarrierThatTheyCannotDo)
+{
+	Job job(options());
+	expect_all_ok(job.create_groups());
+	SyncTask sync = {nda_group_table(job.pes[0].group), 1, -1};
+	ASSERT_EQ(nda_npu_launch(
+			  job.pes[0].npu,
+			  [](const nda_core *core, void *arg) {
+				  SyncTask &t = *static_cast<SyncTask *>(arg);
+				  aiv::Device<aiv::SoftCore, aiv::udma::Engine> d;
+				  t.status = aiv::udma::open_relay(
+					  &d, aiv::SoftCore(core), t.table, 0, t.relay);
+				  if (t.status == NDA_OK)
+					  t.status = d.sync_all();
+			  },
+			  &sync, 1),
+		0);
+	ASSERT_EQ(nda_npu_wait(job.pes[0].npu, generous_ms), 0);
+	EXPECT_EQ(sync.status, NDA_INVALID);
+	SyncTask tasks[4];
+	for (uint32_t pe = 0; pe < 4; pe++)
+		tasks[pe] = {nda_group_table(job.pes[pe].group), pe, -1};
+	job.launch(
+		[](const nda_core *core, void *arg) {
+			SyncTask &t = *static_cast<SyncTask *>(arg);
+			aiv::Device<aiv::SoftCore, aiv::udma::Engine> d;
+			t.status = d.open(aiv::SoftCore(core), t.table, 0, t.relay);
+			if (t.status == NDA_OK)
+				t.status = d.sync_all();
+		},
+		[&](uint32_t pe) { return &tasks[pe]; }, 1);
+	for (const SyncTask &task : tasks)
+		EXPECT_EQ(task.status, NDA_OK);
 }
 
 TEST_F(Relays, LeaveTheDirectWay)

@@ -559,6 +559,14 @@ public:
 		if (t.size == 1)
 			return NDA_OK;
 
+		/* No epoch for a round that cannot be. */
+		for (uint32_t hop = 1; hop < t.size; hop <<= 1) {
+			uint32_t to = t.start + (rank + hop) % t.size * t.stride;
+			enum nda_status status = is_own(to) ? NDA_OK : queue(to).usable();
+			if (status != NDA_OK)
+				return status;
+		}
+
 		/* Only this PE's handles write the epoch, perhaps on another core before.
 		 */
 		uint64_t counter = t.sync + uint64_t{NDA_SYNC_ROUNDS} * NDA_CACHE_LINE;

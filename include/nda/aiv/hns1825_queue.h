@@ -280,18 +280,16 @@ private:
 			format::invalid_marker(head + 1, r.depth), w);
 	}
 
-	static constexpr bool has_usual = true;
-
 	template <verb what>
-	NDA_DEV void write_usual(
-		uint32_t head, uint64_t symmetric, uint64_t local_va, uint64_t length) const
+	NDA_DEV void write_usual(uint32_t head, bool signalled, uint64_t symmetric,
+		uint64_t local_va, uint64_t length) const
 	{
 		geometry r = load_geometry();
 		uint64_t length_be = format::bswap64(length);
-		uint64_t w[format::wqe_words] = {format::control_word(head, r.depth, true),
-			0,
-			format::task_word(
-				length_be, format::task_bits(opcode_of(what), true, false)),
+		uint64_t w[format::wqe_words] = {
+			format::control_word(head, r.depth, signalled), 0,
+			format::task_word(length_be,
+				format::task_bits(opcode_of(what), signalled, false)),
 			format::command_word(opcode_of(what)),
 			format::bswap64(
 				symmetric + NDA_QUEUE_LOAD(core_, q_, remote_delta)),

@@ -309,15 +309,13 @@ private:
 				<< (i % 8 * 8);
 	}
 
-	static constexpr bool has_usual = true;
-
 	template <verb what>
-	NDA_DEV void write_usual(
-		uint32_t head, uint64_t symmetric, uint64_t local_va, uint64_t length) const
+	NDA_DEV void write_usual(uint32_t head, bool signalled, uint64_t symmetric,
+		uint64_t local_va, uint64_t length) const
 	{
 		uint32_t depth = NDA_QUEUE_LOAD(core_, q_, sq_depth);
 		uint64_t w[format::wqe_words] = {
-			format::control_word(opcode_of(what), head, depth, true) |
+			format::control_word(opcode_of(what), head, depth, signalled) |
 				length << 32,
 			format::one_sge, NDA_QUEUE_LOAD(core_, q_, key_words[0]),
 			symmetric + NDA_QUEUE_LOAD(core_, q_, remote_delta),

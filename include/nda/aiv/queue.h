@@ -261,18 +261,17 @@ protected:
  *                                    moves the tail behind what the last of @count CQEs
  *                                    names: everything before it is done too. Latches
  *   void publish_ci(ci)              tells the NIC, and cleans that
- *   bool has_usual                   whether there is
- *   void write_usual<what>(head, symmetric, local_va, length)
+ *   void write_usual<what>(head, signalled, symmetric, local_va, length)
  *                                    as write_wqe() of a WRITE or READ of the heap that is
- *                                    one WQE and has a completion, where all have
+ *                                    one WQE, where post_shared_fast() is used
  *
  * and may have, instead of those below, post_signalled(), credited(), flush_operation() and
  * consume(). Where it has no credited() it has load_geometry(), and its namespace
  * window_limit().
  *
  * A queue belongs to one core, and nothing is atomic against another poster, but for
- * post_shared() and quiet_shared(): they are for a queue whose cores share it, all of which
- * have atomics and caches that are coherent.
+ * the functions with shared in their names: they are for a queue whose cores share it, all
+ * of which have atomics and caches that are coherent.
  */
 template <class Core, class Self>
 class RingQueue : protected QueueBase<Core> {
@@ -309,6 +308,9 @@ public:
 		}
 		return status;
 	}
+
+	/* NDA_OK, or what a post would be refused with. */
+	NDA_DEV enum nda_status usable() const { return refusal(false); }
 
 	/* Tells the NIC of everything posted. */
 	NDA_DEV void ring()
@@ -416,8 +418,9 @@ public:
 		return status;
 	}
 
-	/* What is posted next starts after every READ and atomic posted before; WRITEs of
-	 * one queue keep their order by themselves. */
+	/* What is posted next starts after every READ and atomic posted before. WRITEs of
+	 * one queue keep their order by themselves, but for UDMA, where they too need it.
+	 */
 	NDA_DEV enum nda_status fence()
 	{
 		enum nda_status status = refusal(false);
@@ -448,8 +451,10 @@ public:
 
 		if (status == NDA_OK)
 			status = self().accepts(op);
-		while (status == NDA_OK && cut.next(&part))
-			status = post_one_shared(part, &end);
+		while (status == NDA_OK && cut.next(&part)) {
+			Deadline<Core> deadline(core_, limits_);
+			status = post_one_shared(part, &deadline, &end);
+		}
 		return status;
 	}
 
@@ -461,8 +466,7 @@ public:
 	NDA_DEV bool post_shared_fast(uint64_t symmetric, uint64_t local_va,
 		uint64_t length, enum nda_status *status)
 	{
-		if (!Self::has_usual || NDA_QUEUE_LOAD(core_, q_, signal_every) != 1 ||
-			NDA_QUEUE_LOAD(core_, q_, state.flags) != NDA_QUEUE_SHARED ||
+		if (NDA_QUEUE_LOAD(core_, q_, state.flags) != NDA_QUEUE_SHARED ||
 			NDA_QUEUE_LOAD(core_, q_, valid) == 0 ||
 			shared_sticky() != NDA_OK || length - 1 >= Self::max_length)
 			return false;
@@ -479,7 +483,8 @@ public:
 			: wait_for_turn(head);
 		if (*status != NDA_OK)
 			return true;
-		self().template write_usual<what>(head, symmetric, local_va, length);
+		self().template write_usual<what>(
+			head, ends_interval(head, head + 1), symmetric, local_va, length);
 		finish_shared(head + 1);
 		return true;
 	}
@@ -494,13 +499,14 @@ public:
 
 		if (status != NDA_OK && status != shared_sticky())
 			return status;
+		/* After the tail: whoever moved it latched before. */
 		if (shared_load(offsetof(nda_queue_shared, tail)) == target)
-			return status;
+			return shared_sticky();
 		if ((target & mask) != 0 && status == NDA_OK) {
 			operation flush = self().flush_operation();
 
 			flush.want_completion = true;
-			status = post_one_shared(flush, &target);
+			status = post_one_shared(flush, deadline, &target);
 			if (status != NDA_OK && shared_sticky() == NDA_OK)
 				return status;
 		}
@@ -840,13 +846,23 @@ private:
 		return interval;
 	}
 
+	/* Whether what takes the units from @head to @next has a completion anyway. */
+	NDA_DEV bool ends_interval(uint32_t head, uint32_t next) const
+	{
+		uint32_t interval = NDA_QUEUE_LOAD(core_, q_, signal_every) == 1
+			? 1
+			: shared_interval();
+
+		return interval == 1 || ((head ^ next) & ~(interval - 1)) != 0;
+	}
+
 	/* @end: the index after it. */
-	NDA_DEV enum nda_status post_one_shared(const operation &op, uint32_t *end)
+	NDA_DEV enum nda_status post_one_shared(
+		const operation &op, Deadline<Core> *deadline, uint32_t *end)
 	{
 		uint32_t units = self().units(op);
 		uint32_t head = 0;
-		Deadline<Core> deadline(core_, limits_);
-		enum nda_status status = reserve_shared(units, &head, &deadline);
+		enum nda_status status = reserve_shared(units, &head, deadline);
 
 		if (status == NDA_OK)
 			status = wait_for_turn(head);
@@ -855,9 +871,7 @@ private:
 
 		uint32_t next = head + units;
 		*end = next;
-		uint32_t mask = shared_interval() - 1;
-		self().write_wqe(op, head,
-			op.want_completion || mask == 0 || ((head ^ next) & ~mask) != 0,
+		self().write_wqe(op, head, op.want_completion || ends_interval(head, next),
 			op.fence);
 		finish_shared(next);
 		return NDA_OK;
@@ -902,17 +916,16 @@ private:
 	}
 
 	/* Whoever reserved and does not write takes the queue with it, as this core does if
-	 * it gives up. */
+	 * it gives up: hence not by the abort word, for those before it only write. */
 	NDA_DEV_SLOW enum nda_status wait_for_turn(uint32_t head) noexcept
 	{
-		Deadline<Core> deadline(core_, limits_);
+		Deadline<Core> deadline(core_, {limits_.timeout_us, 0});
 		bool expired = false;
 
 		while (shared_load(offsetof(nda_queue_shared, turn)) != head) {
 			if (expired) {
 				latch_shared(head);
-				return deadline.status() == NDA_ABORTED ? NDA_ABORTED
-									: NDA_LOCAL_QP;
+				return NDA_LOCAL_QP;
 			}
 			expired = deadline.passed();
 			core_.relax();

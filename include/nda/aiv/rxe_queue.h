@@ -105,6 +105,13 @@ public:
 		: Base(core, q, limits)
 	{}
 
+	/* There is none here. */
+	template <verb>
+	NDA_DEV bool post_shared_fast(uint64_t, uint64_t, uint64_t, enum nda_status *) const
+	{
+		return false;
+	}
+
 private:
 	friend Base;
 	using Base::core_;
@@ -156,12 +163,6 @@ private:
 		core_.template st_dev<uint64_t>(
 			NDA_QUEUE_LOAD(core_, q_, sq_doorbell), doorbell_value(head));
 	}
-
-	static constexpr bool has_usual = false;
-
-	template <verb>
-	NDA_DEV void write_usual(uint32_t, uint64_t, uint64_t, uint64_t) const
-	{}
 
 	NDA_DEV void write_wqe(
 		const operation &op, uint32_t head, bool signalled, bool fence) const

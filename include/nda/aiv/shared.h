@@ -12,7 +12,8 @@
  * Only for cores that have atomics and coherent caches (Core::has_atomics): vector cores
  * have neither, there a queue per core is the way. Operations and statuses are those of
  * Device; NDA_INVALID also where the queue is not shared. The order of one core's posts is
- * kept, that of different cores is the order in which they got their places.
+ * kept, that of different cores is the order in which they got their places. On UDMA
+ * neither is: there only quiet() orders.
  *
  * NDA_LOCAL_QP, sticky: another core took its place in the ring and has not written its WQE
  * by the deadline. If it was reading completions when it went, nobody can say so for all

@@ -309,18 +309,17 @@ private:
 		return true;
 	}
 
-	/* Whether the request at @head comes after a fence, or @fence begins one there. */
+	/* Whether the request at @head comes after a fence, or @fence begins one there. A
+	 * shared queue has none. */
 	NDA_DEV bool after_fence(uint32_t head, bool fence) const
 	{
-		uint64_t at = is_shared() ? shared(offsetof(nda_queue_shared, fenced))
-					  : q_ + offsetof(nda_queue, state.udma.fenced);
-
+		if (is_shared())
+			return fence;
 		if (fence)
-			core_.template store<uint32_t>(at, head);
+			NDA_QUEUE_STORE(core_, q_, state.udma.fenced, head);
 		return fence ||
-			behind_fence(core_.template load<uint32_t>(at),
-				core_.template load_acquire<uint32_t>(
-					q_ + offsetof(nda_queue, state.tail)));
+			behind_fence(NDA_QUEUE_LOAD(core_, q_, state.udma.fenced),
+				NDA_QUEUE_LOAD(core_, q_, state.tail));
 	}
 
 	NDA_DEV void write_wqe(
@@ -349,11 +348,9 @@ private:
 			expect_completion(head, head + n / format::bb_words);
 	}
 
-	static constexpr bool has_usual = true;
-
 	template <verb what>
-	NDA_DEV void write_usual(
-		uint32_t head, uint64_t symmetric, uint64_t local_va, uint64_t length) const
+	NDA_DEV void write_usual(uint32_t head, bool signalled, uint64_t symmetric,
+		uint64_t local_va, uint64_t length) const
 	{
 		geometry r = load_geometry();
 		uint64_t slot = slot_address(r, head);
@@ -366,9 +363,11 @@ private:
 			NDA_QUEUE_LOAD(core_, q_, key_words[1]) | length, local_va);
 		wqe_store_last(core_, slot, 0,
 			format::word0_as(opcode_of(what),
-				first_word(r, head, after_fence(head, false))));
+				first_word(r, head, after_fence(head, false))) |
+				(signalled ? format::word0_completion : 0));
 		wqe_publish(core_, slot, 0, format::bb_bytes);
-		expect_completion(head, head + 1);
+		if (signalled)
+			expect_completion(head, head + 1);
 	}
 
 	/* What the operation has beyond the control, and its bits there. */
@@ -506,7 +505,9 @@ private:
 		bool of_send = (word & format::cqe_receive) == 0;
 
 		if (error && of_send && format::cqe_flush_done(word)) {
-			/* There is no other to come for what is posted. */
+			/* There is no other to come for what is posted by now. */
+			if (is_shared())
+				r->head = shared_load(offsetof(nda_queue_shared, head));
 			r->tail = r->head;
 			if (!is_shared())
 				NDA_QUEUE_STORE(

@@ -330,11 +330,9 @@ private:
 			write_transfer(op, slot, id);
 	}
 
-	static constexpr bool has_usual = true;
-
 	template <verb what>
-	NDA_DEV void write_usual(
-		uint32_t head, uint64_t symmetric, uint64_t local_va, uint64_t length) const
+	NDA_DEV void write_usual(uint32_t head, bool signalled, uint64_t symmetric,
+		uint64_t local_va, uint64_t length) const
 	{
 		uint64_t slot = slot_address(load_geometry(), head);
 
@@ -346,7 +344,7 @@ private:
 		wqe_store(
 			core_, slot, 32, length | NDA_QUEUE_LOAD(core_, q_, key_words[1]));
 		wqe_store(core_, slot, 40, local_va);
-		finish_wqe(core_, slot, format::id_word(head, true, 0));
+		finish_wqe(core_, slot, format::id_word(head, signalled, 0));
 	}
 
 	NDA_DEV static bool lap_bit(uint32_t ci, uint32_t depth)
