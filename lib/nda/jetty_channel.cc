@@ -123,7 +123,11 @@ int JettyChannel::create_queues()
 	int rc = nic_->create_jetty(*npu_, blocks, mode, jetty_);
 	if (!rc)
 		rc = Npu::driver_failure();
-	return rc ? rc : jetty_->query(queues_);
+	if (!rc)
+		rc = jetty_->query(queues_);
+	if (!rc)
+		npu_->count_doorbells(queues_.doorbell);
+	return rc;
 }
 
 void JettyChannel::export_desc(uint8_t desc[NDA_CHANNEL_DESC_BYTES]) const

@@ -412,6 +412,11 @@ void Npu::clear_doorbell(uint64_t addr)
 	proxy_->clear(addr);
 }
 
+void Npu::count_doorbells(uint64_t addr)
+{
+	proxy_->count(addr);
+}
+
 NpuBuffer::NpuBuffer(NpuBuffer &&other) noexcept
 	: npu_(std::move(other.npu_)), addr_(std::exchange(other.addr_, 0))
 {}

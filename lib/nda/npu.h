@@ -62,6 +62,9 @@ public:
 	// If it is proxied, what a core wrote there and nobody has rung yet is forgotten,
 	// as is the error.
 	void clear_doorbell(uint64_t addr);
+	// If it is proxied, what is rung there is a count of 32 bits that begins at 0: 0 is
+	// a doorbell, too.
+	void count_doorbells(uint64_t addr);
 
 private:
 	template <size_t slot>

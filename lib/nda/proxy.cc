@@ -117,6 +117,15 @@ void Proxy::clear(uint64_t addr)
 		return;
 	__atomic_store_n(slot->word, 0, __ATOMIC_RELEASE);
 	slot->error = 0;
+	slot->head = 0;
+}
+
+void Proxy::count(uint64_t addr)
+{
+	const std::lock_guard<std::mutex> lock(changes_);
+	const Hold hold(*this);
+	if (Slot *slot = slot_at(addr))
+		slot->counts = true;
 }
 
 Proxy::Slot *Proxy::slot_at(uint64_t addr)
@@ -192,6 +201,8 @@ int Proxy::pass()
 // may be an equal one.
 bool Proxy::serve(Slot &slot)
 {
+	if (slot.counts)
+		return serve_head(slot);
 	if (__atomic_load_n(slot.word, __ATOMIC_RELAXED) == 0)
 		return false;
 	const uint64_t value = __atomic_exchange_n(slot.word, 0, __ATOMIC_ACQ_REL);
@@ -205,6 +216,18 @@ bool Proxy::serve(Slot &slot)
 		NDA_LOG(LogLevel::err, "%s: ring its doorbell: %s", slot.name.c_str(),
 			errno_text(slot.error));
 	}
+	return true;
+}
+
+// No head follows an equal one: a ring is shorter than the count.
+bool Proxy::serve_head(Slot &slot)
+{
+	const uint32_t head =
+		__atomic_load_n(reinterpret_cast<uint32_t *>(slot.word), __ATOMIC_ACQUIRE);
+	if (head == slot.head)
+		return false;
+	slot.head = head;
+	__atomic_store_n(reinterpret_cast<uint32_t *>(slot.hva), head, __ATOMIC_RELEASE);
 	return true;
 }
 

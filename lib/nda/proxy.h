@@ -27,7 +27,8 @@ class Npu;
 // rings), and cores that wait ring as well: while they do, the thread naps, and a core that
 // posts and does not wait is served within a nap.
 //
-// The value 0 is no doorbell, in any format.
+// The value 0 is no doorbell, but where a register counts: there each doorbell is the
+// queue's head, of 32 bits, which begins at 0 and may come to be 0 again.
 class Proxy final : public Poller {
 public:
 	// nic: what cores of this NPU are called with; its memory lies at address_offset
@@ -53,8 +54,10 @@ public:
 	// added or cleared, or 0.
 	bool find(uint64_t addr, int &error);
 	// Forgets what was written to addr and not rung yet, and the error, if it is a
-	// slot.
+	// slot. A count begins at 0 again.
 	void clear(uint64_t addr);
+	// What is written to addr, if it is a slot, is a head that has been 0 so far.
+	void count(uint64_t addr);
 
 	// There was a slot. From then on there is a thread.
 	bool in_use();
@@ -73,10 +76,13 @@ private:
 		std::string name;
 		uint32_t users = 1;
 		int error = 0; // the first
+		bool counts = false;
+		uint32_t head = 0; // the last that was rung, if it counts
 	};
 
 	int pass() override;
 	bool serve(Slot &slot);
+	static bool serve_head(Slot &slot);
 	int create(Slot &&slot, uint64_t &addr);
 	int release(Slot &slot);
 	Slot *slot_at(uint64_t addr);

@@ -783,6 +783,25 @@ TEST_P(ResetQueue, HasNoDoorbellLeftInTheProxy)
 INSTANTIATE_TEST_SUITE_P(Nics, ResetQueue, testing::Values("soft:hns1825", "soft:udma"),
 	[](const auto &p) { return std::string(p.param + strlen("soft:")); });
 
+// A head comes to 0 again after 2^32 blocks; a core writes 32 bits.
+TEST(Proxy, RingsZeroWhereARegisterCounts)
+{
+	const auto npu = open_npu();
+	Word word;
+	const uint64_t slot = map(npu, word.desc());
+	npu->count_doorbells(slot);
+	{
+		Ringer core(npu);
+		for (uint32_t head : {1u, UINT32_MAX, 0u, 1u, 0u}) {
+			core.call([&](const nda_core *c) {
+				aiv::SoftCore(c).st_dev<uint32_t>(slot, head);
+			});
+			EXPECT_TRUE(word.rung(head));
+		}
+	}
+	EXPECT_EQ(unmap(npu, slot, word.desc()), 0);
+}
+
 // ---- Sleeping ------------------------------------------------------------------------
 
 TEST(ProxySleep, EndsWhenACoreRings)

@@ -345,6 +345,48 @@ TEST_F(View, NeedsAGroupOfOneNic)
 	EXPECT_NE(std::string(nda_error_detail()).find("one NIC"), std::string::npos);
 }
 
+TEST_F(View, NeedsAnEighteenTwentyFive)
+{
+	JobOptions o = options();
+	o.nic_name = "soft:udma";
+	Job job(o);
+	start(job);
+	uint64_t info = 0;
+	EXPECT_EQ(nda_group_view_lend(job.pes[0].group, 0, &info), -EOPNOTSUPP);
+	EXPECT_STREQ(nda_error_detail(),
+		"group: view: its kernels know the 1825's queue format only, nic soft:udma "
+		"has another");
+}
+
+TEST_F(View, IsOfQueuesThatAreNotShared)
+{
+	JobOptions o = options();
+	o.group.flags = NDA_GROUP_SHARED_QUEUES;
+	Job job(o);
+	start(job);
+	uint64_t info = 0;
+	EXPECT_EQ(nda_group_view_lend(job.pes[0].group, 0, &info), -EOPNOTSUPP);
+	EXPECT_STREQ(
+		nda_error_detail(), "group: view: several cores share this group's queues");
+}
+
+TEST_F(View, IsOfTheOne1825AmongOtherNics)
+{
+	JobOptions o = options();
+	o.nic_name = "soft:udma";
+	Job job(o);
+	for (Job::Pe &pe : job.pes)
+		pe.nics.push_back(nda_nic_open("soft:hns1825", nullptr, 0));
+	start(job);
+	uint64_t info = 0;
+	ASSERT_EQ(nda_group_view_lend(job.pes[0].group, 0, &info), 0) << nda_error_detail();
+	const ForeignWork w = foreign(job, info, 100, 3);
+	EXPECT_FALSE(w.timed_out);
+	EXPECT_EQ(w.syndrome, 0u);
+	EXPECT_EQ(byte(job, 99), 0x5a);
+	EXPECT_EQ(nda_group_view_return(job.pes[0].group, 0), 0) << nda_error_detail();
+}
+
 TEST_F(View, IsNotLentOfAQueueInError)
 {
 	JobOptions o = options();
