@@ -10,7 +10,9 @@
 #include <gtest/gtest.h>
 
 #include <nda/aiv/shared.h>
+#include <nda/aiv/udma_queue.h>
 #include <tests/mock/hns1825_rig.h>
+#include <tests/mock/udma_rig.h>
 #include <tests/sim/sim.h>
 
 using namespace nda;
@@ -21,8 +23,27 @@ namespace {
 constexpr uint32_t pe = 1;
 constexpr uint64_t heap_bytes = 1 << 20;
 
+// The line of a queue whose cores share it, at index @start.
+void share(nda_queue &q, uint32_t start)
+{
+	nda_queue_shared s = {};
+
+	s.head = s.limit = s.turn = s.tail = s.cq_ci = start;
+	s.asked = uint64_t{start} << 32 | start;
+	s.flags = NDA_QUEUE_SHARED;
+	memcpy(&q.state, &s, sizeof(s));
+}
+
+// A place for the core's i-th put; the first 64 KiB of a heap are not used.
+uint64_t place(uint32_t core, uint32_t i)
+{
+	return 0x10000 + (uint64_t{core} * 512 + i) * 64;
+}
+
 // Two PEs of one process: the cores are PE 0's, the NIC moves bytes to PE 1's heap.
 struct Pair {
+	typedef aiv::hns1825::Engine Engine;
+
 	std::vector<uint8_t> here, there;
 	std::unique_ptr<Rig> rig;
 
@@ -43,32 +64,52 @@ struct Pair {
 		nda_queue &q = rig->queue(pe);
 		q.scratch_local = base(here) + heap_bytes - NDA_SCRATCH_BYTES;
 		q.scratch_remote = base(there);
-		nda_queue_shared s = {};
-		s.head = s.limit = s.turn = s.tail = s.cq_ci = start;
-		s.flags = NDA_QUEUE_SHARED;
-		memcpy(&q.state, &s, sizeof(s));
+		share(q, start);
 	}
+
+	uint64_t own() { return base(here); }
+	uint64_t peer() { return base(there); }
+	void step() { rig->nic_run(pe, 1); }
+	bool good() const { return rig->fault() == format::wqe_fault::none; }
 
 	static uint64_t base(std::vector<uint8_t> &heap)
 	{
 		return (reinterpret_cast<uint64_t>(heap.data()) + 63) & ~uint64_t{63};
 	}
-	// A place for the core's i-th put; the first 64 KiB are not used.
-	static uint64_t place(uint32_t core, uint32_t i)
-	{
-		return 0x10000 + (uint64_t{core} * 512 + i) * 64;
-	}
 };
 
-template <class Core>
-void put_many(Pair *pair, Core core, uint32_t index, uint32_t n)
+// The same with UDMA.
+struct UdmaPair {
+	typedef aiv::udma::Engine Engine;
+
+	std::unique_ptr<UdmaRig> rig;
+
+	UdmaPair(uint32_t depth, uint32_t signal_every, uint32_t start)
+	{
+		UdmaOptions options;
+		options.sq_depth = options.cq_depth = depth;
+		options.signal_every = signal_every;
+		options.start = start;
+		options.heap_bytes = heap_bytes;
+		rig = std::make_unique<UdmaRig>(options);
+		share(rig->queue(pe), start);
+	}
+
+	uint64_t own() { return rig->own_base(); }
+	uint64_t peer() { return reinterpret_cast<uint64_t>(rig->peer()); }
+	void step() { rig->run(pe, 1); }
+	bool good() const { return rig->fault.empty(); }
+};
+
+template <class APair, class Core>
+void put_many(APair *pair, Core core, uint32_t index, uint32_t n)
 {
-	aiv::SharedDevice<Core> device;
-	const uint64_t base = Pair::base(pair->here);
+	aiv::SharedDevice<Core, typename APair::Engine> device;
+	const uint64_t base = pair->own();
 
 	ASSERT_EQ(device.open(core, pair->rig->address(), 0), NDA_OK);
 	for (uint32_t i = 0; i < n; i++) {
-		const uint64_t at = base + Pair::place(index, i);
+		const uint64_t at = base + place(index, i);
 
 		for (uint32_t b = 0; b < 40; b++)
 			core.template store<uint8_t>(
@@ -78,10 +119,8 @@ void put_many(Pair *pair, Core core, uint32_t index, uint32_t n)
 	ASSERT_EQ(device.quiet(pe), NDA_OK);
 	// What this core has waited for is there.
 	for (uint32_t i = 0; i < n; i++)
-		ASSERT_EQ(
-			memcmp(reinterpret_cast<void *>(
-				       Pair::base(pair->there) + Pair::place(index, i)),
-				reinterpret_cast<void *>(base + Pair::place(index, i)), 40),
+		ASSERT_EQ(memcmp(reinterpret_cast<void *>(pair->peer() + place(index, i)),
+				  reinterpret_cast<void *>(base + place(index, i)), 40),
 			0)
 			<< "core " << index << " put " << i;
 }
@@ -97,21 +136,31 @@ class SharedQueue : public testing::TestWithParam<Shape> {};
 
 } // namespace
 
-TEST_P(SharedQueue, TakesThePutsOfAllCoresInEveryOrder)
+template <class APair>
+void expect_all_puts(const Shape &shape)
 {
-	const Shape shape = GetParam();
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		SCOPED_TRACE(seed);
 		Sim sim(seed);
-		Pair pair(shape.depth, shape.signal_every, shape.start);
+		APair pair(shape.depth, shape.signal_every, shape.start);
 		for (uint32_t i = 0; i < shape.cores; i++)
 			sim.add_core(
 				[&, i](SimCore core) { put_many(&pair, core, i, 60); });
-		sim.add_model([&] { pair.rig->nic_run(pe, 1); });
+		sim.add_model([&] { pair.step(); });
 		ASSERT_TRUE(sim.run());
-		EXPECT_EQ(pair.rig->fault(), format::wqe_fault::none);
+		EXPECT_TRUE(pair.good());
 		EXPECT_GE(pair.rig->queue(pe).state.head - shape.start, 60 * shape.cores);
 	}
+}
+
+TEST_P(SharedQueue, TakesThePutsOfAllCoresInEveryOrder)
+{
+	expect_all_puts<Pair>(GetParam());
+}
+
+TEST_P(SharedQueue, OfUdmaDoesSoToo)
+{
+	expect_all_puts<UdmaPair>(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SharedQueue,
@@ -208,6 +257,50 @@ TEST(SharedQueueErrors, NoCoreTakesItsFailedPutForDone)
 		for (uint32_t i = 0; i < 2; i++)
 			ASSERT_TRUE(posted[i] != NDA_OK || quiet[i] != NDA_OK) << i;
 	}
+}
+
+TEST(SharedQueueErrors, OfUdmaAreSeenByEveryCore)
+{
+	for (uint64_t seed = 1; seed <= 100; seed++) {
+		SCOPED_TRACE(seed);
+		UdmaPair pair(16, 4, 0xfffffffb);
+		Sim sim(seed);
+		enum nda_status quiet[3];
+		for (uint32_t i = 0; i < 3; i++)
+			sim.add_core([&, i](SimCore core) {
+				aiv::SharedDevice<SimCore, aiv::udma::Engine> device;
+				const uint64_t at = pair.own() + 0x10000;
+				ASSERT_EQ(
+					device.open(core, pair.rig->address(), 0), NDA_OK);
+				for (uint32_t n = 0; n < 20; n++)
+					if (device.put_nbi(pe, at, at, 8) != NDA_OK)
+						break;
+				quiet[i] = device.quiet(pe);
+			});
+		// The eleventh fails; what is posted later is flushed.
+		sim.add_model([&] {
+			if (pair.rig->next(pe) == 0xfffffffb + 10)
+				pair.rig->fail_next(pe,
+					hw::udma::status_remote << 8 |
+						hw::udma::remote_access);
+			pair.step();
+		});
+		ASSERT_TRUE(sim.run());
+		for (uint32_t i = 0; i < 3; i++)
+			ASSERT_EQ(quiet[i], NDA_REMOTE_ACCESS) << i;
+	}
+}
+
+TEST(SharedQueueErrors, OfTheOwnPeOnUdmaAreNone)
+{
+	UdmaPair pair(16, 1, 0);
+	aiv::SharedDevice<aiv::HostCore, aiv::udma::Engine> device;
+	const uint64_t from = pair.own() + 0x10000, to = from + 4096;
+	ASSERT_EQ(device.open(aiv::HostCore(), pair.rig->address(), 0), NDA_OK);
+	aiv::HostCore().store<uint64_t>(from, 0x1122334455667788);
+	EXPECT_EQ(device.put_nbi(0, to, from, 8), NDA_OK);
+	EXPECT_EQ(device.quiet(0), NDA_OK);
+	EXPECT_EQ(aiv::HostCore().load<uint64_t>(to), 0x1122334455667788u);
 }
 
 // A core that was stopped between its place and its WQE comes back after an abort.
