@@ -70,6 +70,9 @@ check "wrong usage is on stderr" silent out
 run put --pes zero
 check "a bad number is wrong usage" exits 2
 check "a bad number is named" says "nda-perf: --pes: 'zero'"
+run put --threads --pes 17
+check "more PEs than a process has NPUs is wrong usage" exits 2
+check "and says so" says "nda-perf: --pes: '17': must be at most 16 with --threads"
 run put --sizes 1M --heap 64K
 check "a heap that is too small is wrong usage" exits 2
 run put --pes 16 --cores 48 --queues 32 --depth 32768 --json

@@ -124,7 +124,8 @@ void Proxy::count(uint64_t addr)
 {
 	const std::lock_guard<std::mutex> lock(changes_);
 	const Hold hold(*this);
-	if (Slot *slot = slot_at(addr))
+	Slot *slot = slot_at(addr);
+	if (slot && slot->hva)
 		slot->counts = true;
 }
 

@@ -56,7 +56,8 @@ public:
 	// Forgets what was written to addr and not rung yet, and the error, if it is a
 	// slot. A count begins at 0 again.
 	void clear(uint64_t addr);
-	// What is written to addr, if it is a slot, is a head that has been 0 so far.
+	// What is written to addr, if it is the slot of a register, is a head that has been
+	// 0 so far.
 	void count(uint64_t addr);
 
 	// There was a slot. From then on there is a thread.

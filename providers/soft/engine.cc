@@ -17,6 +17,8 @@ namespace {
 // whether both ends are still there.
 constexpr uint64_t chunk_bytes = 256 * 1024;
 constexpr uint32_t notify_bytes = 8;
+constexpr uint64_t rnr_ns_most =
+	655360000; // that the timer's codes have; a peer says which
 // How long a segment may be on its way that the peer has announced before it gave the key.
 constexpr uint64_t announced_ns = 5000 * ns_per_ms;
 
@@ -640,15 +642,17 @@ Engine::Progress Engine::deliver(SendQueue &q, Request &r, const SharedQp &targe
 	}
 	if (target.taken.load(std::memory_order_acquire) == r.offered)
 		return Progress::done;
-	if (!first) // one that is awake would have looked by now
-		q.peer->wake(target.engine.load(std::memory_order_relaxed));
-	if (target.refused.load(std::memory_order_relaxed) != r.offered)
+	if (target.refused.load(std::memory_order_relaxed) != r.offered) {
+		if (!first) // one that is awake would have looked by now
+			q.peer->wake(target.engine.load(std::memory_order_relaxed));
 		return unanswered(r, q.give_up_ns);
+	}
 	uint64_t at = now();
 	r.unanswered = 0; // that was an answer
 	if (!r.refused)
 		r.refused = at;
-	uint64_t limit = q.rnr_retries * target.rnr_ns.load(std::memory_order_relaxed);
+	uint64_t limit = q.rnr_retries *
+		std::min(target.rnr_ns.load(std::memory_order_relaxed), rnr_ns_most);
 	if (q.rnr_retries == SendQueue::forever || at - r.refused < limit)
 		return Progress::wait;
 	r.status = NDA_RNR_RETRY_EXCEEDED;

@@ -45,21 +45,25 @@ int fail_refused(uint64_t process, int error)
 			"fabric: process %016" PRIx64
 			" cannot map this one's memory: its ulimit -v may be reached",
 			process);
-	return fail(error > 0 && error < 4096 ? -error : -EPROTO,
+	// No peer of ours sends another but ENFILE.
+	return fail(error == ENFILE ? -ENFILE : -EPROTO,
 		"fabric: process %016" PRIx64 " could not take this one: %s", process,
 		cause(error));
 }
 
-// Why a peer hung up, as far as it has said so; an errno.
+// Why a peer hung up, as far as it has said so; an errno. It may say more than this side
+// waits for.
 int last_words(int socket)
 {
-	Message m;
-	Fd fd;
-	int rc;
-	do
-		rc = receive_message(socket, m, fd);
-	while (rc == 0 && m.type != MessageType::refused);
-	return rc ? 0 : static_cast<int>(m.size);
+	for (uint32_t n = 0; n < max_npus + 2; n++) {
+		Message m;
+		Fd fd;
+		if (receive_message(socket, m, fd))
+			return 0;
+		if (m.type == MessageType::refused)
+			return static_cast<int>(m.size);
+	}
+	return 0;
 }
 
 std::chrono::milliseconds left(uint64_t deadline)
@@ -240,16 +244,15 @@ int Fabric::serve_once()
 	int timeout = -1;
 	{
 		std::lock_guard<std::mutex> lock(mutex_);
-		bool accepting = now_ns() >= accept_after_;
+		// Those beyond the most strangers wait in the backlog.
+		bool accepting = now_ns() >= accept_after_ && strangers() < max_strangers;
 		polled.push_back({wake_fd_.get(), POLLIN, 0});
 		polled.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
-		if (!accepting)
+		if (!accepting || strangers() > 0)
 			timeout = 100;
 		for (auto &c : connections_) {
 			polled.push_back({c->socket.get(), POLLIN, 0});
 			owners.push_back(c.get());
-			if (c->state != Connection::State::member)
-				timeout = 100;
 		}
 	}
 	if (poll(polled.data(), polled.size(), timeout) < 0)
@@ -314,14 +317,19 @@ bool Fabric::refuse_one()
 	return error == 0;
 }
 
+size_t Fabric::strangers() const
+{
+	size_t n = 0;
+	for (auto &c : connections_)
+		n += c->state != Connection::State::member;
+	return n;
+}
+
 void Fabric::accept_all()
 {
 	if (!spare_)
 		spare_ = Fd(eventfd(0, EFD_CLOEXEC)); // someone else took its place
-	size_t strangers = 0;
-	for (auto &c : connections_)
-		strangers += c->state != Connection::State::member;
-	for (;;) {
+	for (size_t n = strangers(); n < max_strangers; n++) {
 		Fd socket(accept4(
 			listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
 		if (!socket) {
@@ -332,10 +340,8 @@ void Fabric::accept_all()
 				accept_after_ = now_ns() + accept_pause_ms * ns_per_ms;
 			return;
 		}
-		if (strangers >= max_strangers || !same_user(socket.get())) {
-			SOFT_LOG(warn, "fabric: refused a connection: %s",
-				strangers >= max_strangers ? "too many at a time"
-							   : "another user");
+		if (!same_user(socket.get())) {
+			SOFT_LOG(warn, "fabric: refused a connection: another user");
 			continue;
 		}
 		auto c = std::make_unique<Connection>();
@@ -343,7 +349,6 @@ void Fabric::accept_all()
 		c->state = Connection::State::hello;
 		c->deadline = now_ns() + handshake_ms * ns_per_ms;
 		connections_.push_back(std::move(c));
-		strangers++;
 	}
 }
 

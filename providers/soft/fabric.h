@@ -74,6 +74,7 @@ private:
 	void serve();
 	int serve_once();
 	void end_connections();
+	size_t strangers() const;
 	void accept_all();
 	bool refuse_one();
 	void refuse(int socket, int error);

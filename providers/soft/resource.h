@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// Owners of what the kernel gives.
+// Owns a mapping.
 #ifndef NDA_SOFT_RESOURCE_H
 #define NDA_SOFT_RESOURCE_H
 

@@ -189,7 +189,6 @@ public:
 			complain("a line is on its way to memory", entry.first);
 		for (const Copy &copy : copies_)
 			complain("a copy is not waited for", copy.gm);
-		recorder->at_end = nullptr;
 		recorder->on_change = nullptr;
 	}
 

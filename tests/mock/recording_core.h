@@ -76,8 +76,9 @@ public:
 	/* After the last call of a core. */
 	void end()
 	{
-		if (at_end)
-			at_end();
+		/* It may end itself. */
+		if (auto end = std::exchange(at_end, nullptr))
+			end();
 	}
 
 	bool allowed(uint64_t addr, uint64_t bytes, const char *what)

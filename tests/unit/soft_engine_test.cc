@@ -893,6 +893,23 @@ TEST_F(Receives, WithoutOneTheRetriesAreUsedUp)
 	EXPECT_GE(now_ns() - begin, 3000000u);
 }
 
+// No code of the timer stands for more than 655.36 ms.
+TEST_F(Receives, PeerWithAnEndlessTimerDoesNotHoldTheQueue)
+{
+	uint64_t clock = 1000;
+	engine.pace([](void *at) { return *static_cast<uint64_t *>(at); }, &clock, 0);
+	q.rnr_retries = 3;
+	soft::Fabric::get().qp(q.peer_qpn).rnr_ns = UINT64_MAX / 4;
+	post(write_with_immediate(1));
+	for (int i = 0; i < 100; i++)
+		engine.step();
+	EXPECT_TRUE(format.entries.empty());
+	clock += 3 * uint64_t{655360000};
+	for (int i = 0; i < 100; i++)
+		engine.step();
+	EXPECT_EQ(format.entries, (Entries{{0, NDA_RNR_RETRY_EXCEEDED}}));
+}
+
 TEST_F(Receives, OneThatIsPostedLaterIsWaitedFor)
 {
 	q.rnr_retries = SendQueue::forever;

@@ -724,6 +724,22 @@ struct FakeProcess {
 	}
 };
 
+// As many as there may be at a time have said nothing yet; the next one waits for its turn.
+TEST_F(Stranger, OneTooManyWaitsUntilOthersAreThrough)
+{
+	constexpr size_t most = 64;
+	std::vector<Fd> silent;
+	for (size_t i = 1; i < most; i++) {
+		silent.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+		ASSERT_EQ(connect_socket(silent.back().get()), 0) << strerror(errno);
+	}
+	Fd late(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	ASSERT_EQ(connect_socket(late.get()), 0) << strerror(errno);
+	silent.clear();
+	std::swap(socket, late);
+	send_hello();
+}
+
 TEST_F(Stranger, DroppedPeerThatStillRunsIsWaitedFor)
 {
 	FakeProcess fake(message(soft::MessageType::hello).process);
@@ -754,9 +770,13 @@ TEST_F(Stranger, SleepingEngineOfAnotherProcessIsWoken)
 		0);
 	EXPECT_EQ(soft::send_message(socket.get(), message(soft::MessageType::end)), 0);
 	std::shared_ptr<soft::Peer> peer;
-	while (soft::Fabric::get().connect(
-		       message(soft::MessageType::end).process, 1, peer) != 0)
-		;
+	const uint64_t end = now_ns() + uint64_t{deadline_ms} * 1000000;
+	int rc;
+	do
+		rc = soft::Fabric::get().connect(
+			message(soft::MessageType::end).process, 1, peer);
+	while (rc != 0 && now_ns() < end);
+	ASSERT_EQ(rc, 0) << detail();
 	std::atomic<uint32_t> &asleep = fake.control()->engines[3].asleep;
 	asleep = 1;
 	std::atomic<bool> woken{false};

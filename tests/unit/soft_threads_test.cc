@@ -281,8 +281,8 @@ TEST(Idle, EngineThatHasNothingToDoUsesNoCpu)
 	EXPECT_LT(share, 0.05);
 }
 
-// A pass a millisecond is what an engine makes where the kernel cannot tell it of all
-// doorbells; there are far less where it can.
+// Two passes a millisecond are what an engine makes where the kernel cannot tell it of all
+// doorbells; there are far less where it can, and thousands in an engine that is awake.
 TEST(Idle, EngineWithPostedReceivesSleepsUntilSomethingComes)
 {
 	nda_soft_nic_attr attr = {};
@@ -307,12 +307,15 @@ TEST(Idle, EngineWithPostedReceivesSleepsUntilSomethingComes)
 					      .mrs[soft::mr_index(mr->rkey)]
 					      .segment)
 				.pass;
-		while (!__atomic_load_n(npu.core().nic_asleep, __ATOMIC_RELAXED))
+		for (int i = 0; i < 20000 &&
+			!__atomic_load_n(npu.core().nic_asleep, __ATOMIC_RELAXED);
+			i++)
 			usleep(1000);
+		ASSERT_TRUE(__atomic_load_n(npu.core().nic_asleep, __ATOMIC_RELAXED));
 		uint64_t before = passes, begin = now_ns();
 		usleep(300000);
 		uint64_t made = (passes - before) / 2; // it counts begins and ends
-		EXPECT_LE(made, (now_ns() - begin) / 1000000 + 1);
+		EXPECT_LE(made, 2 * ((now_ns() - begin) / 1000000 + 1));
 		printf("idle: %llu passes in 300 ms\n",
 			static_cast<unsigned long long>(made));
 		EXPECT_EQ(api().dereg_mr(mr), 0);

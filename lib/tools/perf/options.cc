@@ -285,6 +285,8 @@ void check_machines(const Options &o)
 			"must be even, half on each machine");
 }
 
+constexpr uint32_t threads_pes_max = 16; // NPUs of a process
+
 void check_together(const Options &o)
 {
 	check_machines(o);
@@ -293,6 +295,8 @@ void check_together(const Options &o)
 			"must be a power of two");
 	if (!power_of_two(o.depth))
 		reject("--depth", std::to_string(o.depth), "must be a power of two");
+	if (o.threads && o.pes > threads_pes_max)
+		reject("--pes", std::to_string(o.pes), "must be at most 16 with --threads");
 	if (o.one_way && o.pes != 2)
 		reject("--pes", std::to_string(o.pes), "must be 2 with --one-way");
 	if ((o.op == Op::atomic || o.op == Op::signal || o.op == Op::barrier) &&

@@ -184,7 +184,7 @@ Outcome Session::open_group(uint64_t heap_bytes)
 	return fail_call(errno);
 }
 
-// Of all PEs that are started here the first one looks: before any of them takes memory
+// Of all PEs that are started here the first one looks: before any of them fills memory
 // that the kernel may end others for.
 Outcome Session::check_machine(const MemoryPlan &plan)
 {
