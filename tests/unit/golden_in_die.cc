@@ -193,7 +193,8 @@ private:
 		r.rkey = number32(in_.at("rkey"));
 		r.remote_va = number(in_.at("remote_va"));
 		if (r.inline_data) {
-			memcpy(r.data, bytes.data(), bytes.size());
+			if (!bytes.empty())
+				memcpy(r.data, bytes.data(), bytes.size());
 		} else {
 			r.sges = 1;
 			r.data[0] = format::sge_word(r.length, number32(in_.at("lkey")));
@@ -238,7 +239,8 @@ private:
 		op.immediate = number32(in_.at("imm"));
 		op.operand = number(in_.at("swap_or_add"));
 		op.compare = number(in_.at("compare"));
-		memcpy(local->data(), bytes.data(), bytes.size());
+		if (!bytes.empty())
+			memcpy(local->data(), bytes.data(), bytes.size());
 		return op;
 	}
 

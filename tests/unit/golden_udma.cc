@@ -212,7 +212,9 @@ void UdmaRun::before_look(uint64_t addr)
 		return;
 	if (in_.contains("amo_mem")) {
 		Bytes amo = bytes_of(in_["amo_mem"].get<std::string>());
-		memcpy(scratch_.data() + NDA_SCRATCH_RESULT, amo.data(), amo.size());
+		if (!amo.empty())
+			memcpy(scratch_.data() + NDA_SCRATCH_RESULT, amo.data(),
+				amo.size());
 	}
 	memcpy(cq_.data() + offset / stride * stride, found->second.bytes.data(),
 		found->second.bytes.size());

@@ -116,8 +116,9 @@ private:
 		if (in_.contains("amo_mem")) {
 			Bytes left = bytes_of(in_.at("amo_mem").get<std::string>());
 
-			memcpy(scratch_.data() + NDA_SCRATCH_RESULT, left.data(),
-				left.size());
+			if (!left.empty())
+				memcpy(scratch_.data() + NDA_SCRATCH_RESULT, left.data(),
+					left.size());
 		}
 		if (op == "atomic_add" || op == "atomic_inc")
 			return device_.add_nbi<T>(pe, dst, value);
