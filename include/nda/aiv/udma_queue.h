@@ -491,9 +491,8 @@ private:
 	NDA_DEV void settle(reader *r, uint64_t cqe, uint32_t count, bool error) const
 	{
 		uint64_t word = core_.template load<uint64_t>(cqe);
-		uint32_t signalled = signalled_up_to(r->head);
-		uint32_t left =
-			signalled + NDA_QUEUE_LOAD(core_, q_, state.udma.cqes) - r->ci;
+		uint32_t signalled;
+		uint32_t left;
 
 		if (is_shared()) {
 			uint64_t asked = core_.template load_acquire<uint64_t>(
@@ -501,6 +500,10 @@ private:
 
 			signalled = static_cast<uint32_t>(asked >> 32);
 			left = static_cast<uint32_t>(asked) - r->ci;
+		} else {
+			signalled = signalled_up_to(r->head);
+			left = signalled + NDA_QUEUE_LOAD(core_, q_, state.udma.cqes) -
+				r->ci;
 		}
 		bool of_send = (word & format::cqe_receive) == 0;
 
