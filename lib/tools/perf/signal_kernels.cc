@@ -94,10 +94,16 @@ private:
 	const uint64_t first_;
 };
 
-// The peer has answered the burst before, so the data of that may be overwritten.
+// The peer has answered the burst before, so the data of that may be overwritten; but that
+// came through the peer, and this core has not seen it itself.
 template <class Device>
 nda_status PingPong<Device>::send(uint64_t round, bool last)
 {
+	if (work_.verify) {
+		nda_status status = device_.quiet(work_.peer);
+		if (status != NDA_OK)
+			return status;
+	}
 	for (uint64_t i = 0; i < work_.burst; i++) {
 		const uint64_t source = work_.source + offset(i);
 		if (work_.verify)
