@@ -169,10 +169,10 @@ int Group::count_rows()
 		rows += uint64_t{n_cores_} * table.queues_per_core;
 		tables_.push_back(std::move(table));
 	}
-	if (rows * shape_.n_pes <= UINT32_MAX / NDA_QUEUE_STRIDE)
+	const unsigned long long queues = rows * shape_.n_pes;
+	if (queues <= UINT32_MAX / NDA_QUEUE_STRIDE)
 		return 0;
-	return fail(-EINVAL, "attr: %llu queues are too many for a table",
-		static_cast<unsigned long long>(rows * shape_.n_pes));
+	return fail(-EINVAL, "attr: %llu queues are too many for a table", queues);
 }
 
 int Group::create_heap()

@@ -90,9 +90,9 @@ struct nda_soft_jetty_info {
 };
 
 struct nda_soft_jetty_peer {
-	uint8_t eid[16]; /* in network order; requests have the bytes in reverse */
-	uint32_t jetty_id;   /* 1..0xfffff */
-	uint8_t timeout;     /* 0..31, of an acknowledgement: 4.096 us * 2^timeout, 0: none */
+	uint8_t eid[16];   /* in network order; requests have the bytes in reverse */
+	uint32_t jetty_id; /* 1..0xfffff */
+	uint8_t timeout;   /* 0..31, of an acknowledgement: 4.096 us * 2^timeout, 0: none */
 	uint8_t retry_count; /* 0..7 */
 	uint8_t reserved[2]; /* 0 */
 };
@@ -234,8 +234,8 @@ struct nda_soft_api {
 	 * that is not allowed; to RTR: -ECONNREFUSED no such process in this session,
 	 * -EACCES it belongs to another user or session, -ENOTCONN this process has no
 	 * session, -EMFILE, -ENFILE here or at the peer, as the text says, -ECONNRESET it
-	 * hung up, -EPROTO it says what it should not, -ETIMEDOUT; to INIT, RTR or RTS: -EIO if
-	 * the QP went into ERR meanwhile; to ERR or RESET: -ETIMEDOUT as dereg_mr.
+	 * hung up, -EPROTO it says what it should not, -ETIMEDOUT; to INIT, RTR or RTS:
+	 * -EIO if the QP went into ERR meanwhile; to ERR or RESET: -ETIMEDOUT as dereg_mr.
 	 */
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 	/* All attributes, whatever mask says. */
