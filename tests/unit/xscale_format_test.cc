@@ -454,6 +454,20 @@ TEST(XscaleCheck, AcceptsWhatTheEncoderMakes)
 	}
 }
 
+TEST(XscaleCheck, AnEmptyWriteHasNothingWhereALocalSegmentWouldBe)
+{
+	request r = example(op_write);
+
+	r.with_immediate = true;
+	r.length = 0;
+	for (uint32_t word = 4; word < wqe_words; word++) {
+		Words words(r, 0);
+
+		words.w[word] = 1;
+		EXPECT_EQ(words.check(0), wqe_fault::reserved) << word;
+	}
+}
+
 TEST(XscaleCheck, ObjectsToAnotherIndex)
 {
 	Words words(example(op_write), 5);

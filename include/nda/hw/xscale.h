@@ -408,7 +408,7 @@ NDA_DEV wqe_fault check_rdma(const wqe &f)
 	if (total != f.length || f.remote.length != f.length || f.length > max_length ||
 		(f.length == 0 && !f.immediate))
 		return wqe_fault::length;
-	if (pieces == 0 && (f.local.key | f.local.va) != 0)
+	if (pieces == 0 && (f.local.length | f.local.key | f.local.va) != 0)
 		return wqe_fault::reserved;
 	return zero_from(f, pieces < 1 ? 0 : (pieces - 1) * 2) ? wqe_fault::none
 							       : wqe_fault::reserved;
