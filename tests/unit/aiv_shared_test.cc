@@ -333,43 +333,39 @@ TEST(SharedQueueErrors, AnAbortLeavesTheQueueInOrder)
 	EXPECT_EQ(pair.rig->queue(pe).state.error.status, uint32_t{NDA_OK});
 }
 
-TEST(SharedQueueErrors, ANicThatStopsEndsTheWaitAtItsDeadline)
+// What a core gets that posts so many puts and then waits, with no NIC.
+std::vector<enum nda_status> statuses_of(Pair &pair, uint32_t puts)
 {
-	Pair pair(4, 1, 0);
 	Sim sim(5);
 	std::vector<enum nda_status> status;
 	sim.add_core([&](SimCore core) {
 		aiv::SharedDevice<SimCore> device;
-		const uint64_t at = Pair::base(pair.here) + 0x10000;
+		const uint64_t at = pair.own() + 0x10000;
 		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
-		for (uint32_t i = 0; i < 4; i++)
+		for (uint32_t i = 0; i < puts; i++)
 			status.push_back(device.put_nbi(pe, at, at, 8));
 		status.push_back(device.quiet(pe));
 	});
 	EXPECT_TRUE(sim.run());
+	return status;
+}
+
+using Statuses = std::vector<enum nda_status>;
+
+TEST(SharedQueueErrors, ANicThatStopsEndsTheWaitAtItsDeadline)
+{
+	Pair pair(4, 1, 0);
 	// Of four slots one stays free.
-	EXPECT_EQ(status,
-		(std::vector<enum nda_status>{
-			NDA_OK, NDA_OK, NDA_OK, NDA_TIMEOUT, NDA_TIMEOUT}));
+	EXPECT_EQ(statuses_of(pair, 4),
+		(Statuses{NDA_OK, NDA_OK, NDA_OK, NDA_TIMEOUT, NDA_TIMEOUT}));
 }
 
 TEST(SharedQueueErrors, APlaceThatNobodyFillsEndsTheQueueAtTheDeadline)
 {
 	Pair pair(16, 1, 0);
 	leave_a_place(&pair, 0);
-	Sim sim(9);
-	std::vector<enum nda_status> status;
-	sim.add_core([&](SimCore core) {
-		aiv::SharedDevice<SimCore> device;
-		const uint64_t at = Pair::base(pair.here) + 0x10000;
-		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
-		status.push_back(device.put_nbi(pe, at, at, 8));
-		status.push_back(device.put_nbi(pe, at, at, 8));
-		status.push_back(device.quiet(pe));
-	});
-	EXPECT_TRUE(sim.run());
-	EXPECT_EQ(status,
-		(std::vector<enum nda_status>{NDA_LOCAL_QP, NDA_LOCAL_QP, NDA_LOCAL_QP}));
+	EXPECT_EQ(
+		statuses_of(pair, 2), (Statuses{NDA_LOCAL_QP, NDA_LOCAL_QP, NDA_LOCAL_QP}));
 	EXPECT_EQ(pair.rig->queue(pe).state.error.status, uint32_t{NDA_LOCAL_QP});
 }
 
@@ -377,17 +373,7 @@ TEST(SharedQueueErrors, ACoreThatWentWithTheLockHoldsNobodyForGood)
 {
 	Pair pair(16, 1, 0);
 	leave_a_place(&pair, 1);
-	Sim sim(11);
-	std::vector<enum nda_status> status;
-	sim.add_core([&](SimCore core) {
-		aiv::SharedDevice<SimCore> device;
-		const uint64_t at = Pair::base(pair.here) + 0x10000;
-		ASSERT_EQ(device.open(core, pair.rig->address(), 0), NDA_OK);
-		status.push_back(device.put_nbi(pe, at, at, 8));
-		status.push_back(device.quiet(pe));
-	});
-	EXPECT_TRUE(sim.run());
-	EXPECT_EQ(status, (std::vector<enum nda_status>{NDA_LOCAL_QP, NDA_TIMEOUT}));
+	EXPECT_EQ(statuses_of(pair, 1), (Statuses{NDA_LOCAL_QP, NDA_TIMEOUT}));
 }
 
 TEST(SharedQueueErrors, TheUsualDeviceAndTheSharedOneRefuseEachOthersQueues)

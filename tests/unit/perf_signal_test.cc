@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(Bursts, PerfPingPong, testing::Values(1, 8));
 
 class PerfBarrier : public AloneTest {
 protected:
-	PerfBarrier() : AloneTest(100000) {}
+	PerfBarrier() : AloneTest(1000000) {}
 };
 
 TEST_F(PerfBarrier, TellsOfTheSignalThatFailedNotOfTheDeadline)
