@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # base.sh DIRECTORY: makes what every machine starts from, out of the distribution's packages:
-# DIRECTORY/base/{vmlinux,base.cpio,version}. The kernel is that of the installed
+# DIRECTORY/base/{vmlinux,base.cpio,version,lacks}; lacks names the modules that tests ask for and
+# the kernel does not have. The kernel is that of the installed
 # linux-headers-amd64, so that modules built against those headers load. Downloads stay in
 # DIRECTORY/packages; nothing is done unless a package or a script has changed.
 
@@ -21,6 +22,8 @@ base=$dir/base
 
 # With what they depend on, and what they ask for by name at run time.
 modules='rdma_rxe rdma_ucm crc32_generic dummy virtio_pci virtio_net'
+# What tests ask for besides.
+asked=$(sed -n 's/^# vm-modules: *//p' "$here"/*/run | tr ' ' '\n' | sort -u)
 programs='dash ip rdma kmod ibv_devices ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat
 	ib_read_bw ib_read_lat ib_send_bw ib_atomic_bw'
 
@@ -102,6 +105,7 @@ key=$(
 	basename "$image_file" "$busybox_file"
 	# What is packed comes from packages that are installed.
 	dpkg-query -W
+	echo "$asked"
 	cat "$0" "$here/pack.py" "$here/vmlinux.py"
 )
 key=$(echo "$key" | sha256sum | cut -d ' ' -f 1)
@@ -118,6 +122,14 @@ dpkg-deb --fsys-tarfile "$image_file" | tar -x -C "$work/image" ./boot ./lib/mod
 
 # The modules with those they need; their index is made for these alone.
 depmod -b "$work/image" "$version"
+: >"$base/lacks"
+for module in $asked; do
+	if modprobe -d "$work/image" -S "$version" --show-depends "$module" >/dev/null 2>&1; then
+		modules="$modules $module"
+	else
+		echo "$module" >>"$base/lacks"
+	fi
+done
 tree=$work/tree
 for module in $modules; do
 	modprobe -d "$work/image" -S "$version" --show-depends "$module" |

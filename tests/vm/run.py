@@ -9,19 +9,28 @@ A test is a folder beside this file with an executable 'run', which says of itse
   # vm-timeout: SECONDS     60 by default
   # vm-share: WORD          shares a machine with the other tests of that word
   # vm-machines: 2          is run by two machines at once, of the roles a and b, with a cable
+  # vm-devices: SET...      has the PCI devices of that set (DEVICES below), none by default; of
+                            several sets, it is run once with each, as TEST.SET
+  # vm-append: OPTION...    appended to the kernel's command line
+  # vm-modules: MODULE...   modules of the distribution's kernel that it loads, besides those that
+                            every machine has; where the kernel has no such one it is skipped
   # vm-expect: OUTCOME      what passes, by default 'status 0'; or 'status N'; 'timeout';
                             'complaint REGEX': it ends well, but the kernel complains, and each
                             complaint matches; 'died REGEX': the machine ends before the test,
                             and its console matches
+  # vm-suite: WORD          belongs to that suite, which other kernels run too
   # vm-when: asked          is run only when it is named, by default always
 
 A kernel complaint (see the file complaints) that is not expected fails the test. An executable
 'check' in the folder is then run here, with the folder of the logs as its argument.
 
+Tests share a machine only where they agree on its devices and on what is appended.
+
 Logs are in BUILD-DIRECTORY/vm/log/TEST, for two machines with .a and .b: console, results (what
 guest/init writes), qemu, and capture.pcap of what was on the cable.
 """
 
+import copy
 import os
 import re
 import shutil
@@ -38,14 +47,51 @@ APPEND = (
     "no_timer_check log_buf_len=4M quiet loglevel=4"
 )
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
+# What a test says of itself where its run does not.
+SAID = {
+    "append": "",
+    "devices": "none",
+    "expect": "status 0",
+    "files": "",
+    "machines": "1",
+    "modules": "",
+    "share": "",
+    "suite": "",
+    "timeout": "60",
+    "when": "always",
+}
+# Each set: QEMU's devices, and what is appended to the kernel's command line. Their addresses are
+# those that guest/lib.sh names. edu: a DMA engine with one register that can be rung (a transfer
+# to the very end of its 4 KiB buffer ends QEMU, and it does not say when a transfer is refused).
+# ivshmem-plain: memory behind BAR 2. The IOMMU has to come before what is behind it;
+# caching-mode keeps the kernel from batching invalidations.
+PCI = [
+    "edu,dma_mask=0xffffffffffffffff,addr=04.0",
+    "edu,dma_mask=0xffffffffffffffff,addr=05.0",
+    "ivshmem-plain,memdev=hbm,addr=06.0",
+]
+DEVICES = {
+    "none": ([], ""),
+    "pci": (PCI, "intel_iommu=off"),
+    "pci-iommu": (
+        ["intel-iommu,intremap=on,caching-mode=on"] + PCI,
+        "intel_iommu=on iommu=nopt iommu.strict=1",
+    ),
+    "pci-iommu-lazy": (
+        ["intel-iommu,intremap=on,caching-mode=off"] + PCI,
+        "intel_iommu=on iommu=nopt iommu.strict=0",
+    ),
+}
 
 
 class Test:
+    """One that is run with one set of devices; label is its name, where there are more sets with
+    the set's behind it."""
+
     def __init__(self, name):
-        self.name = name
+        self.name = self.label = name
         self.folder = os.path.join(HERE, name)
-        said = {"files": "", "timeout": "60", "share": "", "machines": "1"}
-        said.update({"expect": "status 0", "when": "always"})
+        said = dict(SAID)
         run = os.path.join(self.folder, "run")
         if not os.access(run, os.X_OK):
             raise ValueError(f"no test '{name}' in {HERE}")
@@ -60,16 +106,33 @@ class Test:
         self.timeout = int(said["timeout"])
         self.share = said["share"]
         self.machines = int(said["machines"])
+        self.sets = said["devices"].split()
+        self.devices = self.sets[0]
+        self.append = said["append"]
+        self.modules = said["modules"].split()
+        self.suite = said["suite"]
         self.always = said["when"] == "always"
         self.expect, _, self.pattern = said["expect"].partition(" ")
         if self.expect not in ("status", "timeout", "complaint", "died"):
             raise ValueError(f"{run}: vm-expect: {self.expect} is not known")
+        for devices in self.sets:
+            if devices not in DEVICES:
+                raise ValueError(f"{run}: vm-devices: {devices} is not known")
+
+    def each(self):
+        """One per set of devices."""
+        for devices in self.sets:
+            test = copy.copy(self)
+            test.devices = devices
+            if len(self.sets) > 1:
+                test.label = f"{self.name}.{devices}"
+            yield test
 
 
 class Machine:
     """One that runs; it ends at the latest with the 'with' block."""
 
-    def __init__(self, log, role, initrd, base, processors, options):
+    def __init__(self, log, role, initrd, base, processors, test, options):
         suffix = "." + role if role else ""
         self.role = role
         self.files = {}
@@ -79,10 +142,15 @@ class Machine:
         command = "qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -m 1024M".split()
         command += "-nodefaults -no-user-config -display none -no-reboot".split()
         command += ["-smp", str(processors), "-kernel", os.path.join(base, "vmlinux")]
-        command += ["-initrd", initrd, "-append", f"{APPEND} vm.role={role}"]
+        devices, append = DEVICES[test.devices]
+        append = f"{APPEND} vm.role={role} vm.devices={test.devices} {append} {test.append}"
+        command += ["-initrd", initrd, "-append", append]
         command += ["-serial", "file:" + self.files["console"]]
         command += ["-serial", "file:" + self.files["results"]]
         command += ["-device", "isa-debug-exit,iobase=0x501,iosize=2"]
+        command += ["-object", "memory-backend-ram,id=hbm,size=64M,share=on"]
+        for device in devices:
+            command += ["-device", device]
         with open(self.files["qemu"], "w") as output:
             self.process = subprocess.Popen(
                 command + options, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -162,7 +230,19 @@ class Runner:
     def report(self, test, verdict, seconds, why=""):
         self.count[verdict] += 1
         reason = f": {why}" if why else ""
-        print(f"  {verdict}  {test.name} ({seconds:.1f} s){reason}", flush=True)
+        print(f"  {verdict}  {test.label} ({seconds:.1f} s){reason}", flush=True)
+
+    def missing(self, test):
+        """Why it cannot be run here, or None."""
+        for file in test.files:
+            if not os.path.exists(os.path.join(self.build, file)):
+                return f"{file} is not built"
+        with open(os.path.join(self.base, "lacks")) as file:
+            lacks = file.read().split()
+        for module in test.modules:
+            if module in lacks:
+                return f"the kernel has no module {module}"
+        return None
 
     def run(self, tests):
         """Runs them in one machine, or one test in two."""
@@ -178,7 +258,7 @@ class Runner:
             machines, ends = self.boot(work, log, initrd, tests)
         took = time.monotonic() - begin
         if len(tests) > 1:
-            print(f"  VM    {' '.join(test.name for test in tests)} ({took:.1f} s)", flush=True)
+            print(f"  VM    {' '.join(test.label for test in tests)} ({took:.1f} s)", flush=True)
         for test in tests:
             self.settle(test, log, machines, ends, None if len(tests) > 1 else took)
 
@@ -186,15 +266,15 @@ class Runner:
         """A folder for the first test, to which the others link."""
         os.makedirs(self.logs, exist_ok=True)
         for test in tests:
-            path = os.path.join(self.logs, test.name)
+            path = os.path.join(self.logs, test.label)
             if os.path.islink(path):
                 os.unlink(path)
             shutil.rmtree(path, ignore_errors=True)
             if test is tests[0]:
                 os.mkdir(path)
             else:
-                os.symlink(tests[0].name, path)
-        return os.path.join(self.logs, tests[0].name)
+                os.symlink(tests[0].label, path)
+        return os.path.join(self.logs, tests[0].label)
 
     def pack(self, work, tests):
         """What the machine starts from: the base and an archive with the tests."""
@@ -222,12 +302,12 @@ class Runner:
         seconds = BOOT_SECONDS + sum(test.timeout for test in tests) * (2 if two else 1)
         deadline = time.monotonic() + seconds
         if not two:
-            with Machine(log, "", initrd, self.base, 2, []) as machine:
+            with Machine(log, "", initrd, self.base, 2, tests[0], []) as machine:
                 return [machine], [machine.wait(deadline)]
         capture = f"filter-dump,id=dump,netdev=wire,file={log}/capture.pcap,maxlen=65535"
         a_options = cable(work, "a", "b") + ["-object", capture]
-        with Machine(log, "a", initrd, self.base, 1, a_options) as a:
-            with Machine(log, "b", initrd, self.base, 1, cable(work, "b", "a")) as b:
+        with Machine(log, "a", initrd, self.base, 1, tests[0], a_options) as a:
+            with Machine(log, "b", initrd, self.base, 1, tests[0], cable(work, "b", "a")) as b:
                 return [a, b], [a.wait(deadline), b.wait(deadline)]
 
     def settle(self, test, log, machines, ends, took):
@@ -279,7 +359,8 @@ def groups(tests):
     """Lists of tests that share a machine, in the order of their first."""
     found = {}
     for test in tests:
-        found.setdefault(f"share {test.share}" if test.share else test.name, []).append(test)
+        machine = (test.share, test.devices, test.append) if test.share else test.label
+        found.setdefault(machine, []).append(test)
     return found.values()
 
 
@@ -293,17 +374,17 @@ def main():
     build, names = sys.argv[1], sys.argv[2:]
     runner = Runner(build)
     try:
-        tests = [Test(name) for name in dict.fromkeys(names or every_test())]
-        tests = [test for test in tests if names or test.always]
+        named = [Test(name) for name in dict.fromkeys(names or every_test())]
+        tests = [test for one in named if names or one.always for test in one.each()]
         subprocess.run([os.path.join(HERE, "base.sh"), os.path.join(build, "vm")], check=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         sys.exit(f"run.py: {error}")
     for group in groups(tests):
         ready = []
         for test in group:
-            missing = [f for f in test.files if not os.path.exists(os.path.join(build, f))]
+            missing = runner.missing(test)
             if missing:
-                runner.report(test, SKIP, 0, f"{missing[0]} is not built")
+                runner.report(test, SKIP, 0, missing)
             else:
                 ready.append(test)
         if ready:

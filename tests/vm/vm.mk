@@ -4,7 +4,8 @@
 VM := $(B)/vm
 VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/vm/rxe_driver $(B)/tests/vm/rxe_group \
 	$(B)/tests/mock/libextend_rxe.so \
-	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko
+	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko \
+	$(B)/tests/vm/compat32
 # The tests to run, all of them by default.
 VM_TESTS ?=
 TEST_SCRIPTS += tests/vm/judge_test.py
@@ -22,6 +23,11 @@ $(B)/tests/mock/libextend_rxe.so: $(B)/obj/tests/mock/extend_rxe_driver.o
 	$(call say,LD,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CXX) -shared -o $@ $(EXTEND_DRIVER_LDFLAGS) $<
+
+$(B)/tests/vm/compat32: tests/vm/compat32/compat32.c
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -m32 -static -O2 -Wall -Wextra -Werror -o $@ $<
 
 # Kbuild works where the sources are: in a copy.
 VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
