@@ -5,8 +5,10 @@
 
 # a or b where two machines run the test, else empty.
 vm_role=$(sed -n 's/.*vm\.role=\([ab]\).*/\1/p' /proc/cmdline)
-# The set of PCI devices (run.py), and where they are. Domain and bus are part of the names.
+# The set of PCI devices (run.py), and the devices' names.
+# shellcheck disable=SC2034
 vm_devices=$(sed -n 's/.*vm\.devices=\([^ ]*\).*/\1/p' /proc/cmdline)
+# shellcheck disable=SC2034
 vm_edu0=0000:00:04.0 vm_edu1=0000:00:05.0 vm_hbm=0000:00:06.0
 # This machine's addresses on the link of two machines, and the other's.
 case $vm_role in
