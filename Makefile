@@ -99,7 +99,6 @@ help:
 ## providers   the extension drivers
 ## tools       nda-perf
 ## tests       builds the tests
-## kmod        the kernel modules
 ## check       installs what is missing (apt or dnf), builds, runs the tests
 ## demo        installs what is missing, builds, runs the main job on real files
 ## fuzz        runs each fuzz target for FUZZ_SECONDS (default 20)

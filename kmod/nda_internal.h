@@ -4,7 +4,7 @@
  *
  * Locks, outer to inner; each says at its field what it guards.
  *
- *   nda_file.lock         one ioctl of a file at a time that makes or destroys a handle
+ *   nda_file.lock         destroying a handle; no callback of an object but busy() under it
  *   mmap_lock             taken by pin and doorbell look-ups; a revocation's caller may hold it
  *   nda_objects_lock      the list of all objects, for unbinding devices and debugfs; no
  *                         callback of an object is called with it held
@@ -12,8 +12,8 @@
  *   nda_mem.lock          spinlock, a leaf: a range's state
  *   nda_file.event_lock   spinlock, a leaf
  *
- * nda_file.lock and dma_resv are never taken where a revocation may be waited for with
- * mmap_lock held: the work of revoking takes neither the former nor mmap_lock.
+ * The work of revoking takes neither nda_file.lock nor mmap_lock: a revocation may be waited
+ * for with the latter held.
  */
 #ifndef NDA_INTERNAL_H
 #define NDA_INTERNAL_H
@@ -23,6 +23,7 @@
 #include <linux/list.h>
 #include <linux/mutex.h>
 #include <linux/pci.h>
+#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <linux/xarray.h>
 
@@ -30,26 +31,35 @@
 
 #include "nda.h"
 
+struct dentry;
 struct eventfd_ctx;
 struct vm_area_struct;
 
 /**
  * struct nda_file - an open /dev/nda; objects hold it, so it may outlive its descriptor
- * @mm: the opener's, held by mmgrab(): compared, never used
- * @objects: struct nda_object by handle
- * @lock: makes making and destroying handles one thing each
+ * @ref: the descriptor's and each object's
+ * @mm: the opener's, held by mmgrab(): compared, and its pinned_vm counted
+ * @objects: struct nda_object by handle, each held; its xa_lock makes looking up and holding one
+ * @next: the handle to try next, under xa_lock
+ * @count: objects and those about to be; may not exceed NDA_MAX_OBJECTS
+ * @lock: lets one at a time destroy a handle
  * @event_lock: guards @event
+ * @event: the eventfd to signal, or NULL
  */
 struct nda_file {
 	struct kref ref;
 	struct mm_struct *mm;
 	struct xarray objects;
 	u32 next;
-	u32 count;
+	atomic_t count;
 	struct mutex lock;
 	spinlock_t event_lock;
 	struct eventfd_ctx *event;
 };
+
+#define NDA_MAX_OBJECTS 4096
+
+extern const struct file_operations nda_fops;
 
 void nda_file_put(struct nda_file *file);
 /* Signals the file's eventfd if there is one; any context. */
@@ -58,9 +68,10 @@ void nda_file_signal(struct nda_file *file);
 /**
  * struct nda_object_ops - what an object's kind does
  * @kind: NDA_KIND_*
- * @busy: optional; -EBUSY if it must not be destroyed now; under nda_file.lock
+ * @busy: optional; -EBUSY if it must not be destroyed now, else mmap() of it fails from now
+ *	on; under nda_file.lock
  * @detach: the handle goes: ends what holds on to hardware or memory, as far as no one else
- *	does; sleeps; called once, no lock held but nda_file.lock
+ *	does; sleeps; called once, no lock held
  * @free: the last hold went; frees the object's memory, not the object's struct nda_object
  *	apart from it; sleeps
  * @status: fills state, reason, attachments, mappings
@@ -92,20 +103,22 @@ struct nda_object {
 /* nda_object_init() - a new object, held once; counts and lists it; holds @file */
 void nda_object_init(struct nda_object *object, const struct nda_object_ops *ops,
 		     struct nda_file *file);
-/**
- * nda_object_publish() - gives it a handle, which holds it too
- *
- * The caller holds nda_file.lock. Nothing that user space must learn may come after it but
- * nda_object_retract(). Return: 0; -EDQUOT; -ENOMEM.
- */
-int nda_object_publish(struct nda_object *object);
-/* nda_object_retract() - takes the handle away again; nobody has used it: lock is held */
-void nda_object_retract(struct nda_object *object);
+/* What an ioctl made and its caller has not been told of yet. */
+struct nda_made {
+	struct nda_object *object; /* held once, for its handle */
+	struct file *file;	   /* to be installed at @fd, or NULL */
+	int fd;			   /* reserved */
+};
 
-/* ioctls; @file.lock is held, the argument is checked for reserved fields but not flags. */
-int nda_pin_ioctl(struct nda_file *file, struct nda_ioc_host_pin *arg);
-int nda_export_ioctl(struct nda_file *file, struct nda_ioc_export *arg);
-int nda_db_ioctl(struct nda_file *file, struct nda_ioc_db_map *arg);
+/*
+ * ioctls that make an object. The caller has checked that current has the file's mm and that
+ * reserved fields are 0; no lock is held. On success *@made is filled; handing it out, or
+ * undoing it where the answer cannot be written, is the caller's.
+ */
+int nda_pin_ioctl(struct nda_file *file, struct nda_ioc_host_pin *arg, struct nda_made *made);
+int nda_export_ioctl(struct nda_file *file, struct nda_ioc_export *arg, struct nda_made *made);
+int nda_db_ioctl(struct nda_file *file, struct nda_ioc_db_map *arg, struct nda_made *made);
+
 int nda_query_ioctl(struct nda_file *file, struct nda_ioc_query *arg);
 
 /* A PCI function by its address, held; NULL if there is none. */
@@ -115,6 +128,8 @@ struct pci_dev *nda_pci_get(const struct nda_ioc_bdf *bdf);
 int nda_mem_init(void);
 void nda_mem_exit(void);
 u32 nda_part_why(u32 part);
+/* A device loses its driver, or goes: revokes ranges that it has mapped or whose memory is its. */
+void nda_mem_unbind(struct device *dev);
 
 /* nda_export.c, nda_db.c: what the kernel and the parameters allow: NDA_FEATURE_* */
 u32 nda_export_features(void);
@@ -128,7 +143,11 @@ static inline void nda_count(u32 which, long n)
 	atomic_long_add(n, &nda_counts[which]);
 }
 
-int nda_debugfs_init(void);
+/* Calls @visit with each object held, no lock held. */
+void nda_objects_visit(void (*visit)(struct nda_object *object, void *arg), void *arg);
+
+void nda_debugfs_init(void);
 void nda_debugfs_exit(void);
+extern struct dentry *nda_debugfs; /* the directory, for further files */
 
 #endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Included before every source: what the newest kernel has, for those that lack it. What a
+ * kernel has was found by the probes beside this file, never by its version.
+ */
+#ifndef NDA_COMPAT_H
+#define NDA_COMPAT_H
+
+#include "config.h"
+
+/* Before any header gives it another meaning. */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/device.h>
+#include <linux/eventfd.h>
+#include <linux/iommu.h>
+#include <linux/mm.h>
+#include <linux/module.h>
+#include <linux/scatterlist.h>
+
+/* Up to 6.12 it takes the name itself, from then on its text. */
+#ifdef HAVE_IMPORT_NS_TOKEN
+#define NDA_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS(DMA_BUF)
+#else
+#define NDA_IMPORT_NS_DMA_BUF MODULE_IMPORT_NS("DMA_BUF")
+#endif
+
+#ifndef HAVE_CLASS_CREATE_NAME
+static inline struct class *nda_class_create(const char *name)
+{
+	return class_create(THIS_MODULE, name);
+}
+#undef class_create
+#define class_create(name) nda_class_create(name)
+#endif
+
+#ifndef HAVE_EVENTFD_SIGNAL_ONE
+#define eventfd_signal(ctx) eventfd_signal(ctx, 1)
+#endif
+
+/*
+ * Flags of a long-term pin for reading. Where the kernel makes no copy then, the next write by
+ * the process would: asking to write, by force where it may not, makes it at once.
+ */
+#ifdef HAVE_GUP_UNSHARES
+#define NDA_FOLL_READ 0
+#else
+#define NDA_FOLL_READ (FOLL_WRITE | FOLL_FORCE)
+#endif
+
+#ifndef HAVE_SG_FROM_PAGES_SEGMENT
+static inline int sg_alloc_table_from_pages_segment(struct sg_table *sgt, struct page **pages,
+						    unsigned int n_pages, unsigned int offset,
+						    unsigned long size, unsigned int max_segment,
+						    gfp_t gfp)
+{
+	return PTR_ERR_OR_ZERO(__sg_alloc_table_from_pages(sgt, pages, n_pages, offset, size,
+							   max_segment, NULL, 0, gfp));
+}
+#endif
+
+static inline bool nda_iommu_domain_is_lazy(const struct iommu_domain *domain)
+{
+#ifdef HAVE_IOMMU_DOMAIN_FQ
+	return domain->type == IOMMU_DOMAIN_DMA_FQ;
+#else
+	/* It cannot be told: lazy is the usual setting. */
+	return true;
+#endif
+}
+
+#endif

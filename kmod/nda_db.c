@@ -1,0 +1,4 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "nda_internal.h"
+u32 nda_db_features(void) { return 0; }
+int nda_db_ioctl(struct nda_file *file, struct nda_ioc_db_map *arg, struct nda_made *made) { return -EOPNOTSUPP; }

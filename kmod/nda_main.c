@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * nda.ko: the character device, its sysfs files, and what happens when devices go.
+ */
+#include <linux/cdev.h>
+#include <linux/device.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+
+#include "nda_internal.h"
+
+atomic_long_t nda_counts[NDA_COUNTS];
+
+static dev_t nda_devt;
+static struct cdev nda_cdev;
+static struct class *nda_class;
+
+static ssize_t abi_version_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d.%d\n", NDA_ABI_MAJOR, NDA_ABI_MINOR);
+}
+static DEVICE_ATTR_RO(abi_version);
+
+static ssize_t features_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%#x\n",
+			  NDA_FEATURE_HOST_PIN | nda_export_features() | nda_db_features());
+}
+static DEVICE_ATTR_RO(features);
+
+static ssize_t count_show(char *buf, u32 which)
+{
+	return sysfs_emit(buf, "%ld\n", atomic_long_read(&nda_counts[which]));
+}
+
+#define NDA_COUNT_ATTR(name, which)                                                              \
+	static ssize_t name##_show(struct device *dev, struct device_attribute *attr, char *buf) \
+	{                                                                                        \
+		return count_show(buf, which);                                                   \
+	}                                                                                        \
+	static DEVICE_ATTR_RO(name)
+
+NDA_COUNT_ATTR(live_objects, NDA_COUNT_OBJECTS);
+NDA_COUNT_ATTR(revoked_total, NDA_COUNT_REVOKED);
+NDA_COUNT_ATTR(leftovers_total, NDA_COUNT_LEFTOVERS);
+
+static struct attribute *nda_attrs[] = {
+	&dev_attr_abi_version.attr,   &dev_attr_features.attr,	      &dev_attr_live_objects.attr,
+	&dev_attr_revoked_total.attr, &dev_attr_leftovers_total.attr, NULL,
+};
+ATTRIBUTE_GROUPS(nda);
+
+static void nda_object_unbind(struct nda_object *object, void *dev)
+{
+	if (object->ops->unbind)
+		object->ops->unbind(object, dev);
+}
+
+/*
+ * Before a driver is taken off its device, so before the device's DMA operations may go. The
+ * device's lock is held.
+ */
+static int nda_pci_notify(struct notifier_block *nb, unsigned long action, void *dev)
+{
+	if (action == BUS_NOTIFY_UNBIND_DRIVER || action == BUS_NOTIFY_DEL_DEVICE) {
+		nda_mem_unbind(dev);
+		nda_objects_visit(nda_object_unbind, dev);
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block nda_pci_nb = { .notifier_call = nda_pci_notify };
+
+static int __init nda_chrdev_init(void)
+{
+	struct device *dev;
+	int ret;
+
+	ret = alloc_chrdev_region(&nda_devt, 0, 1, "nda");
+	if (ret)
+		return ret;
+	nda_class = class_create("nda");
+	if (IS_ERR(nda_class)) {
+		ret = PTR_ERR(nda_class);
+		goto unregister_region;
+	}
+	cdev_init(&nda_cdev, &nda_fops);
+	nda_cdev.owner = THIS_MODULE;
+	ret = cdev_add(&nda_cdev, nda_devt, 1);
+	if (ret)
+		goto destroy_class;
+	dev = device_create_with_groups(nda_class, NULL, nda_devt, NULL, nda_groups, "nda");
+	if (IS_ERR(dev)) {
+		ret = PTR_ERR(dev);
+		goto del_cdev;
+	}
+	return 0;
+
+del_cdev:
+	cdev_del(&nda_cdev);
+destroy_class:
+	class_destroy(nda_class);
+unregister_region:
+	unregister_chrdev_region(nda_devt, 1);
+	return ret;
+}
+
+static void nda_chrdev_exit(void)
+{
+	device_destroy(nda_class, nda_devt);
+	cdev_del(&nda_cdev);
+	class_destroy(nda_class);
+	unregister_chrdev_region(nda_devt, 1);
+}
+
+static int __init nda_init(void)
+{
+	int ret;
+
+	ret = nda_mem_init();
+	if (ret)
+		return ret;
+	nda_debugfs_init();
+	ret = bus_register_notifier(&pci_bus_type, &nda_pci_nb);
+	if (ret)
+		goto exit_mem;
+	ret = nda_chrdev_init();
+	if (ret)
+		goto unregister_notifier;
+	return 0;
+
+unregister_notifier:
+	bus_unregister_notifier(&pci_bus_type, &nda_pci_nb);
+exit_mem:
+	nda_debugfs_exit();
+	nda_mem_exit();
+	return ret;
+}
+module_init(nda_init);
+
+static void __exit nda_exit(void)
+{
+	nda_chrdev_exit();
+	bus_unregister_notifier(&pci_bus_type, &nda_pci_nb);
+	nda_debugfs_exit();
+	nda_mem_exit();
+}
+module_exit(nda_exit);
+
+MODULE_DESCRIPTION("NPU Direct Async: pinned DMA mappings, NPU memory for NICs, doorbells for NPUs");
+MODULE_LICENSE("GPL");
+MODULE_VERSION(NDA_VERSION);
+NDA_IMPORT_NS_DMA_BUF;
