@@ -24,7 +24,7 @@ NDA_API int nda_npu_close(nda_npu *npu) noexcept
 		if (!object)
 			return -EINVAL;
 		if ((*object)->busy())
-			return fail(-EBUSY, "npu soft: close: a kernel runs");
+			return fail(-EBUSY, "%s: close: a kernel runs", (*object)->name());
 		delete npu;
 		return 0;
 	});

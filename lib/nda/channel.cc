@@ -213,7 +213,7 @@ int QpChannel::create_queues()
 	ibv_cq_init_attr_extend cq = {};
 	cq.attr.cqe = config_.sq_depth;
 	cq.type = mode;
-	cq.ops = npu_->ops();
+	cq.ops = npu_->ops(mode);
 	clear_error_detail();
 	Npu::forget_driver_failure();
 	cq_ = ibv_create_cq_extend(nic_->extend(), &cq);
@@ -251,7 +251,7 @@ int QpChannel::create_qp(queue_buf_dma_mode mode)
 	qp.attr.cap.max_recv_sge = 1;
 	qp.attr.qp_type = IBV_QPT_RC;
 	qp.type = mode;
-	qp.ops = npu_->ops();
+	qp.ops = npu_->ops(mode);
 	clear_error_detail();
 	qp_ = ibv_create_qp_extend(nic_->extend(), &qp);
 	if (!qp_) {

@@ -5,51 +5,70 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 
 #include <ibv_extend.h>
 #include <nda/driver.h>
 #include <nda/npu.h>
 
 #include "lib/nda/proxy.h"
-#include "lib/nda/soft.h"
 
 namespace nda {
 
 // The callbacks of ibv_extend have no cookie, so each NPU has functions of its own.
 constexpr uint32_t npus_max = 16;
 constexpr uint32_t npu_cores_max = 48;
+constexpr uint32_t npu_doorbell_flags = NDA_NPU_DOORBELL_MAP | NDA_NPU_DOORBELL_PROXY;
 
-// A software NPU, the only kind so far. Any thread may use it.
+// What all kinds of NPU are. Any thread may use it. Functions return 0 or a negative errno,
+// with the detail set.
 class Npu {
 public:
 	static constexpr uint64_t magic = 0x31757061646e; // "ndapu1" in memory
 
 	static int open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 		std::shared_ptr<Npu> &out);
-	~Npu();
+	virtual ~Npu() = default;
 	Npu(const Npu &) = delete;
 	Npu &operator=(const Npu &) = delete;
 
-	int alloc(uint64_t size, uint64_t &addr);
-	int free(uint64_t addr);
-	int write(uint64_t dst, const void *src, uint64_t size);
-	int read(void *dst, uint64_t src, uint64_t size);
-	int memset(uint64_t dst, int value, uint64_t size);
-	int launch(nda_kernel_fn fn, void *arg, uint32_t n_cores);
-	int wait(int timeout_ms);
+	// "npu soft", "npu ascend:0": what goes before an error's text.
+	const char *name() const { return name_.c_str(); }
+
+	virtual int alloc(uint64_t size, uint64_t &addr) = 0;
+	// For queues that a NIC reaches as queue_buf_dma_mode INDEP_UB has it.
+	virtual int alloc_independent(uint64_t size, uint64_t &addr)
+	{
+		return alloc(size, addr);
+	}
+	virtual int free(uint64_t addr) = 0;
+	virtual int write(uint64_t dst, const void *src, uint64_t size) = 0;
+	virtual int read(void *dst, uint64_t src, uint64_t size) = 0;
+	virtual int copy(uint64_t dst, uint64_t src, uint64_t size) = 0;
+	virtual int memset(uint64_t dst, int value, uint64_t size) = 0;
+	virtual int launch(nda_kernel_fn fn, void *arg, uint32_t n_cores) = 0;
+	virtual int wait(int timeout_ms) = 0;
 	// A kernel runs. Does not take its end away from a later wait().
-	bool busy();
-	bool contains(uint64_t addr, uint64_t size) const;
-	ibv_extend_ops *ops() const { return ops_; }
+	virtual bool busy() = 0;
+	virtual bool contains(uint64_t addr, uint64_t size) const = 0;
+	// An NPU address is that of the host for the same memory.
+	virtual bool shares_host_addresses() const = 0;
+	// Software NICs can reach its memory.
+	virtual bool software() const { return false; }
+
+	ibv_extend_ops *ops(queue_buf_dma_mode mode = QUEUE_BUF_DMA_MODE_DEFAULT) const
+	{
+		return mode == QUEUE_BUF_DMA_MODE_INDEP_UB ? ops_independent_ : ops_;
+	}
 	// The memset among the ops returns nothing: whoever has this thread call a driver
 	// that uses it asks here whether one failed since forget_driver_failure().
 	static void forget_driver_failure();
 	static int driver_failure();
-	// An NPU address is that of the host for the same memory.
-	bool shares_host_addresses() const { return !strict_; }
 
+	// A line of memory where cores ring, zeroed, and where the host sees it.
+	virtual int alloc_doorbell_slot(uint64_t size, uint64_t &addr, uint64_t *&host) = 0;
+	virtual int free_doorbell_slot(uint64_t addr) = 0;
 	// Every doorbell is proxied, whether it could be mapped or not.
 	bool proxies_all() const { return doorbells_ == Doorbells::proxy; }
 	// The address where cores ring for a queue that has no register; name goes before
@@ -66,33 +85,36 @@ public:
 	// a doorbell, too.
 	void count_doorbells(uint64_t addr);
 
-private:
-	template <size_t slot>
-	friend struct Trampolines;
-	// A kernel whose doorbells reach the proxy, too.
-	struct Launch {
-		nda_kernel_fn fn;
-		void *arg;
-		Proxy *proxy;
-
-		static void run(const nda_core *core, void *launch);
-	};
-
+protected:
 	enum class Doorbells {
 		any,
 		map,
 		proxy
 	};
 
-	Npu(const SoftApi &api, nda_soft_npu *npu, bool strict, Doorbells doorbells)
-		: api_(api), npu_(npu), strict_(strict), doorbells_(doorbells)
+	Npu(std::string name, Doorbells doorbells)
+		: name_(std::move(name)), doorbells_(doorbells)
 	{}
-	int create_proxy();
+	static Doorbells doorbells_of(uint32_t flags);
+	// nic: see Proxy.
+	void create_proxy(const nda_core &nic);
 	int take_slot();
+	// What derived classes do first when they go: nobody calls them any more.
+	void retire();
+	Proxy &proxy() { return *proxy_; }
+
+	// Of a register. -EOPNOTSUPP, of mapping, is what the proxy is for.
+	virtual int map_register(const doorbell_map_desc &desc, uint64_t &addr) = 0;
+	virtual int unmap_register(uint64_t addr, const doorbell_map_desc &desc) = 0;
+
+private:
+	template <size_t slot>
+	friend struct Trampolines;
+
 	int map_doorbell(const doorbell_map_desc &desc, uint64_t &addr);
 	int unmap_doorbell(uint64_t addr, const doorbell_map_desc &desc);
 
-	void *ops_alloc(size_t size);
+	void *ops_alloc(size_t size, queue_buf_dma_mode mode);
 	void ops_free(void *ptr);
 	void ops_memset(void *dst, int value, size_t count);
 	int ops_memcpy(void *dst, size_t dst_max, const void *src, size_t size,
@@ -100,17 +122,13 @@ private:
 	void *ops_db_mmap(const doorbell_map_desc *desc);
 	int ops_db_unmap(void *ptr, const doorbell_map_desc *desc);
 
-	const SoftApi &api_;
-	nda_soft_npu *const npu_;
-	const bool strict_;
+	const std::string name_;
 	const Doorbells doorbells_;
 	std::atomic<uint32_t> mapped_{0}; // doorbells, but for those that are proxied
 	std::unique_ptr<Proxy> proxy_;
-	std::mutex launches_;
-	std::unique_ptr<Launch> launch_; // the last
 	uint32_t slot_ = npus_max;
 	ibv_extend_ops *ops_ = nullptr;
-	std::atomic<bool> end_seen_{false}; // by busy()
+	ibv_extend_ops *ops_independent_ = nullptr;
 };
 
 // NPU memory that goes with its owner.

@@ -150,15 +150,9 @@ int Proxy::create(Slot &&slot, uint64_t &addr)
 			larger.push_back(std::move(old));
 		slots_ = std::move(larger);
 	}
-	rc = npu_.alloc(slot_bytes, slot.addr);
+	rc = npu_.alloc_doorbell_slot(slot_bytes, slot.addr, slot.word);
 	if (rc)
 		return fail_in(rc, "doorbell proxy: slot");
-	rc = npu_.memset(slot.addr, 0, slot_bytes);
-	if (rc) {
-		(void)npu_.free(slot.addr);
-		return fail_in(rc, "doorbell proxy: slot");
-	}
-	slot.word = pointer<uint64_t>(slot.addr + nic_.address_offset);
 	addr = slot.addr;
 	const Hold hold(*this);
 	slots_.push_back(std::move(slot));
@@ -175,7 +169,7 @@ int Proxy::release(Slot &slot)
 		std::swap(slot, slots_.back());
 		slots_.pop_back();
 	}
-	return npu_.free(addr);
+	return npu_.free_doorbell_slot(addr);
 }
 
 // ---- Ringing ---------------------------------------------------------------------------

@@ -181,6 +181,15 @@ private:
 
 } // namespace
 
+int SoftNic::check_npu(const Npu &npu) const
+{
+	if (npu.software())
+		return 0;
+	return fail(-EOPNOTSUPP,
+		"nic %s: reaches the software NPU's memory only, not that of %s",
+		name_.c_str(), npu.name());
+}
+
 int SoftNic::query_eid(uint8_t eid[16])
 {
 	if (format_ != NDA_FORMAT_UDMA)

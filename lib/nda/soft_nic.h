@@ -6,6 +6,7 @@
 #define NDA_LIB_SOFT_NIC_H
 
 #include "lib/nda/nic.h"
+#include "lib/nda/soft.h"
 
 namespace nda {
 
@@ -29,7 +30,7 @@ public:
 		std::unique_ptr<Jetty> &out) override;
 	int join_session(const uint8_t *session) override;
 	const char *driver_detail() const override { return api_.error_detail(); }
-	int check_npu(const Npu &) const override { return 0; }
+	int check_npu(const Npu &npu) const override;
 	std::string net_device_text() const override { return {}; }
 
 private:

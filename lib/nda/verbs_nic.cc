@@ -324,9 +324,9 @@ int VerbsNic::check_npu(const Npu &npu) const
 	if (npu.shares_host_addresses())
 		return 0;
 	return fail(-EOPNOTSUPP,
-		"nic %s: reaches host memory only, and this NPU does not share the host's "
-		"address space (strict mode)",
-		name_.c_str());
+		"nic %s: reaches host memory only, and %s does not share the host's "
+		"address space%s",
+		name_.c_str(), npu.name(), npu.software() ? " (strict mode)" : "");
 }
 
 // Soft-RoCE sends from port 0xc000 | ((L ^ L >> 14) & 0x3fff) for label L, as the kernel's
