@@ -105,10 +105,12 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 {
 	if (!name)
 		return fail(-EINVAL, "npu: name is NULL");
-	const bool soft = strcmp(name, "soft") == 0;
-	if (!soft)
-		return fail(
-			-ENODEV, "npu %s: unknown kind of NPU; known is \"soft\"", name);
+	if (strcmp(name, "soft") != 0) {
+		const bool ascend = strncmp(name, "ascend", 6) == 0;
+		return fail(-ENODEV, "npu %s: %s; known is \"soft\"", name,
+			ascend ? "the Ascend runtime is not supported by this version"
+			       : "unknown kind of NPU");
+	}
 	nda_npu_attr a;
 	const std::string object = std::string("npu ") + name;
 	const int rc = read_attr(a, attr, attr_size, 0, object.c_str());

@@ -408,7 +408,7 @@ protected:
 
 TEST_F(StrictNpu, IsRefusedWithTheReason)
 {
-	const std::string why = "nic rxe0: reaches host memory only, and this NPU does not "
+	const std::string why = "nic rxe0: reaches host memory only, and npu soft does not "
 				"share the host's "
 				"address space (strict mode)";
 	expect_create_fails({}, EOPNOTSUPP, "channel: " + why);
