@@ -45,6 +45,12 @@ $(B)/tests/vm/nda_vm_complain.ko: $(VM_MODULE_SOURCES) $(VM)/base/version
 $(VM)/base/version: FORCE
 	@tests/vm/base.sh $(VM)
 
+# The modules, and those of tests, for the machine's kernel.
+VM_FILES += $(VM)/kmod/built
+$(VM)/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/*) $(VM)/base/version
+	@tests/vm/modules.sh $(VM) $$(cat $(VM)/base/version) $(VM)/kmod
+	@touch $@
+
 check-vm:
 	@packaging/deps build vm
 	@$(MAKE) --no-print-directory $(JOBS) all vm-files

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Drives the DMA engine of QEMU's edu device: bytes from one pin or doorbell of /dev/nda to
+ * another by way of the device's buffer. An in-kernel user of pins, as a soft NPU is.
+ */
+#include <linux/delay.h>
+#include <linux/dma-mapping.h>
+#include <linux/fs.h>
+#include <linux/io.h>
+#include <linux/iopoll.h>
+#include <linux/miscdevice.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/uaccess.h>
+
+#include <uapi/nda.h>
+
+#include "nda.h"
+#include "nda_test_edu.h"
+
+#define EDU_DMA_SRC 0x80
+#define EDU_DMA_DST 0x88
+#define EDU_DMA_COUNT 0x90
+#define EDU_DMA_CMD 0x98
+#define EDU_DMA_START 1
+#define EDU_DMA_TO_MEMORY 2
+#define EDU_BUFFER 0x40000
+/* A transfer to the very end of the buffer of 4096 bytes ends QEMU. */
+#define EDU_MAX 2048
+
+struct edu {
+	struct pci_dev *pdev;
+	void __iomem *regs;
+	struct mutex lock; /* one transfer at a time */
+	struct miscdevice misc;
+	char name[20];
+};
+
+static atomic_t edu_last = ATOMIC_INIT(-1);
+
+static int edu_transfer(struct edu *edu, dma_addr_t address, u32 len, u32 direction)
+{
+	u64 command;
+
+	writeq(direction ? EDU_BUFFER : address, edu->regs + EDU_DMA_SRC);
+	writeq(direction ? address : EDU_BUFFER, edu->regs + EDU_DMA_DST);
+	writeq(len, edu->regs + EDU_DMA_COUNT);
+	writeq(EDU_DMA_START | direction, edu->regs + EDU_DMA_CMD);
+	return readq_poll_timeout(edu->regs + EDU_DMA_CMD, command, !(command & EDU_DMA_START),
+				  1000, 10 * USEC_PER_SEC);
+}
+
+/* The DMA address of @offset in @table, with @len bytes in one piece. */
+static int edu_find(const struct sg_table *table, u64 offset, u32 len, dma_addr_t *address)
+{
+	struct scatterlist *sg;
+	int i;
+
+	for_each_sgtable_dma_sg(table, sg, i) {
+		if (offset < sg_dma_len(sg) && len <= sg_dma_len(sg) - offset) {
+			*address = sg_dma_address(sg) + offset;
+			return 0;
+		}
+		if (offset < sg_dma_len(sg))
+			return -ERANGE;
+		offset -= sg_dma_len(sg);
+	}
+	return -ERANGE;
+}
+
+/* One end of a transfer, through the buffer; nothing holds the object afterwards. */
+static int edu_end(struct edu *edu, const struct nda_test_copy *copy,
+		   const struct nda_test_end *end, u32 direction)
+{
+	struct nda_object *object = nda_object_get(copy->nda_fd, end->handle, end->kind);
+	const struct sg_table *table;
+	dma_addr_t address;
+	int ret;
+
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	if (end->kind == NDA_KIND_PIN) {
+		table = nda_pin_table(object, &edu->pdev->dev);
+		ret = PTR_ERR_OR_ZERO(table);
+		if (!ret)
+			ret = edu_find(table, end->offset, copy->len, &address);
+	} else {
+		ret = nda_db_address(object, &edu->pdev->dev, &address);
+		address += end->offset;
+	}
+	if (!ret)
+		ret = edu_transfer(edu, address, copy->len, direction);
+	nda_object_put(object);
+	return ret;
+}
+
+static int edu_copy(struct edu *edu, const struct nda_test_copy *copy)
+{
+	int ret;
+
+	if (!copy->len || copy->len > EDU_MAX)
+		return -EINVAL;
+	mutex_lock(&edu->lock);
+	ret = edu_end(edu, copy, &copy->from, 0);
+	if (!ret)
+		ret = edu_end(edu, copy, &copy->to, EDU_DMA_TO_MEMORY);
+	mutex_unlock(&edu->lock);
+	return ret;
+}
+
+/* The file keeps what it holds where misc_open() put the device. */
+struct edu_file {
+	struct edu *edu;
+	struct nda_object *held;
+};
+
+static int edu_open(struct inode *inode, struct file *filp)
+{
+	struct edu_file *file = kzalloc(sizeof(*file), GFP_KERNEL);
+
+	if (!file)
+		return -ENOMEM;
+	file->edu = container_of(filp->private_data, struct edu, misc);
+	filp->private_data = file;
+	return 0;
+}
+
+static int edu_release(struct inode *inode, struct file *filp)
+{
+	struct edu_file *file = filp->private_data;
+
+	if (file->held)
+		nda_object_put(file->held);
+	kfree(file);
+	return 0;
+}
+
+static long edu_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
+{
+	struct edu_file *file = filp->private_data;
+	struct nda_test_copy copy;
+	struct nda_object *object;
+
+	if (copy_from_user(&copy, (void __user *)user, sizeof(copy)))
+		return -EFAULT;
+	if (cmd == NDA_TEST_COPY)
+		return edu_copy(file->edu, &copy);
+	if (cmd != NDA_TEST_HOLD)
+		return -ENOTTY;
+	if (file->held)
+		return -EBUSY;
+	object = nda_object_get(copy.nda_fd, copy.from.handle, copy.from.kind);
+	if (IS_ERR(object))
+		return PTR_ERR(object);
+	file->held = object;
+	return 0;
+}
+
+static const struct file_operations edu_fops = {
+	.owner = THIS_MODULE,
+	.open = edu_open,
+	.release = edu_release,
+	.unlocked_ioctl = edu_ioctl,
+};
+
+static int edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
+{
+	struct edu *edu = devm_kzalloc(&pdev->dev, sizeof(*edu), GFP_KERNEL);
+	int ret;
+
+	if (!edu)
+		return -ENOMEM;
+	ret = pcim_enable_device(pdev);
+	if (ret)
+		return ret;
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	if (ret)
+		return ret;
+	edu->regs = pcim_iomap(pdev, 0, 0);
+	if (!edu->regs)
+		return -ENOMEM;
+	pci_set_master(pdev);
+	mutex_init(&edu->lock);
+	edu->pdev = pdev;
+	snprintf(edu->name, sizeof(edu->name), "nda_test_edu%d", atomic_inc_return(&edu_last));
+	edu->misc.minor = MISC_DYNAMIC_MINOR;
+	edu->misc.name = edu->name;
+	edu->misc.fops = &edu_fops;
+	pci_set_drvdata(pdev, edu);
+	return misc_register(&edu->misc);
+}
+
+static void edu_remove(struct pci_dev *pdev)
+{
+	struct edu *edu = pci_get_drvdata(pdev);
+
+	misc_deregister(&edu->misc);
+}
+
+static const struct pci_device_id edu_ids[] = { { PCI_DEVICE(0x1234, 0x11e8) }, {} };
+MODULE_DEVICE_TABLE(pci, edu_ids);
+
+static struct pci_driver edu_driver = {
+	.name = "nda_test_edu",
+	.id_table = edu_ids,
+	.probe = edu_probe,
+	.remove = edu_remove,
+};
+module_pci_driver(edu_driver);
+
+MODULE_DESCRIPTION("drives QEMU's edu device for tests");
+MODULE_LICENSE("GPL");
