@@ -309,6 +309,7 @@ static int nda_event(struct nda_file *file, union nda_arg *arg, struct nda_made 
  * @size: of the structure as it is here
  * @makes: it makes an object of the opener's memory
  * @handle: where in the structure its handle goes
+ * @mmap_off: where in the structure goes at which offset of the file it may be mapped, or 0
  * @writes: the structure goes back to the caller
  */
 struct nda_call {
@@ -316,6 +317,7 @@ struct nda_call {
 	u16 v1_size;
 	u16 size;
 	u16 handle;
+	u16 mmap_off;
 	bool makes;
 	bool writes;
 };
@@ -331,7 +333,8 @@ static const struct nda_call nda_calls[] = {
 				      .writes = true,
 				      .handle = offsetof(union nda_arg, export.handle) },
 	[_IOC_NR(NDA_IOC_DB_MAP)] = { NDA_CALL(nda_db, db, 48), .makes = true, .writes = true,
-				      .handle = offsetof(union nda_arg, db.handle) },
+				      .handle = offsetof(union nda_arg, db.handle),
+				      .mmap_off = offsetof(union nda_arg, db.mmap_off) },
 	[_IOC_NR(NDA_IOC_DESTROY)] = { NDA_CALL(nda_destroy, destroy, 8) },
 	[_IOC_NR(NDA_IOC_STATUS)] = { NDA_CALL(nda_status, status, 24), .writes = true },
 	[_IOC_NR(NDA_IOC_EVENT)] = { NDA_CALL(nda_event, event, 8) },
@@ -355,6 +358,8 @@ static int nda_hand_out(struct nda_file *file, const struct nda_call *call, unio
 		goto close;
 	}
 	*(u32 *)((char *)arg + call->handle) = object->handle;
+	if (call->mmap_off)
+		*(u64 *)((char *)arg + call->mmap_off) = (u64)object->handle << PAGE_SHIFT;
 	ret = 0;
 	if (copy_to_user(to, arg, size)) {
 		nda_object_destroy(file, object);

@@ -131,6 +131,10 @@ u32 nda_part_why(u32 part);
 /* A device loses its driver, or goes: revokes ranges that it has mapped or whose memory is its. */
 void nda_mem_unbind(struct device *dev);
 
+/* nda_db.c */
+int nda_db_init(void);
+void nda_db_exit(void);
+
 /* nda_export.c, nda_db.c: what the kernel and the parameters allow: NDA_FEATURE_* */
 u32 nda_export_features(void);
 u32 nda_db_features(void);

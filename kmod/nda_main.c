@@ -120,10 +120,13 @@ static int __init nda_init(void)
 	ret = nda_mem_init();
 	if (ret)
 		return ret;
+	ret = nda_db_init();
+	if (ret)
+		goto exit_mem;
 	nda_debugfs_init();
 	ret = bus_register_notifier(&pci_bus_type, &nda_pci_nb);
 	if (ret)
-		goto exit_mem;
+		goto exit_debugfs;
 	ret = nda_chrdev_init();
 	if (ret)
 		goto unregister_notifier;
@@ -131,8 +134,10 @@ static int __init nda_init(void)
 
 unregister_notifier:
 	bus_unregister_notifier(&pci_bus_type, &nda_pci_nb);
-exit_mem:
+exit_debugfs:
 	nda_debugfs_exit();
+	nda_db_exit();
+exit_mem:
 	nda_mem_exit();
 	return ret;
 }
@@ -143,6 +148,7 @@ static void __exit nda_exit(void)
 	nda_chrdev_exit();
 	bus_unregister_notifier(&pci_bus_type, &nda_pci_nb);
 	nda_debugfs_exit();
+	nda_db_exit();
 	nda_mem_exit();
 }
 module_exit(nda_exit);

@@ -177,7 +177,8 @@ struct nda_ioc_export {
  * EACCES: the mapping or its page cannot be written. EFAULT: it is not one mapping.
  * EOPNOTSUPP: it is not a page of an RDMA device's BAR, or parameter doorbell=off.
  * EPERM: it is not a mapping of ib_uverbs; needs doorbell=any and CAP_SYS_RAWIO.
- * EBADF: src_fd is no dma-buf.
+ * EBADF: src_fd is no dma-buf. ECANCELED: the mapping was changed meanwhile. EIO: @npu cannot
+ * reach the page.
  */
 struct nda_ioc_db_map {
 	__aligned_u64 va;  /* in: page aligned; 0 with NDA_DB_FROM_DMABUF */
@@ -187,7 +188,7 @@ struct nda_ioc_db_map {
 	__u32 flags;  /* in: NDA_DB_* */
 	__u32 handle; /* out */
 	__u32 reserved;
-	__aligned_u64 mmap_off; /* out, with NDA_DB_PROXY */
+	__aligned_u64 mmap_off; /* out, of use with NDA_DB_PROXY */
 };
 
 #define NDA_DB_FROM_DMABUF (1 << 0)

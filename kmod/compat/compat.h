@@ -16,6 +16,7 @@
 #include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/module.h>
+#include <linux/pci.h>
 #include <linux/scatterlist.h>
 
 /* Up to 6.12 it takes the name itself, from then on its text. */
@@ -68,5 +69,63 @@ static inline bool nda_iommu_domain_is_lazy(const struct iommu_domain *domain)
 	return true;
 #endif
 }
+
+#ifndef HAVE_VMA_LOOKUP
+static inline struct vm_area_struct *vma_lookup(struct mm_struct *mm, unsigned long addr)
+{
+	struct vm_area_struct *vma = find_vma(mm, addr);
+
+	return vma && vma->vm_start <= addr ? vma : NULL;
+}
+#endif
+
+#ifndef HAVE_VM_FLAGS_SET
+static inline void vm_flags_set(struct vm_area_struct *vma, unsigned long flags)
+{
+	vma->vm_flags |= flags;
+}
+#endif
+
+#ifndef HAVE_FOLLOW_PFNMAP
+struct follow_pfnmap_args {
+	struct vm_area_struct *vma;
+	unsigned long address;
+	pte_t *ptep;
+	spinlock_t *lock;
+	unsigned long pfn;
+	bool writable;
+};
+
+static inline int follow_pfnmap_start(struct follow_pfnmap_args *args)
+{
+	int ret;
+
+#ifdef HAVE_FOLLOW_PTE_VMA
+	ret = follow_pte(args->vma, args->address, &args->ptep, &args->lock);
+#else
+	ret = follow_pte(args->vma->vm_mm, args->address, &args->ptep, &args->lock);
+#endif
+	if (ret)
+		return ret;
+	args->pfn = pte_pfn(*args->ptep);
+	args->writable = pte_write(*args->ptep);
+	return 0;
+}
+
+static inline void follow_pfnmap_end(struct follow_pfnmap_args *args)
+{
+	pte_unmap_unlock(args->ptep, args->lock);
+}
+#endif
+
+/* What an importer is told when an exporter takes memory back. */
+#ifndef HAVE_DMABUF_INVALIDATE_MAPPINGS
+#define invalidate_mappings move_notify
+#endif
+
+/* Processing accelerators, as PCI's class codes have them; not in every kernel's pci_ids.h. */
+#ifndef PCI_BASE_CLASS_ACCELERATOR
+#define PCI_BASE_CLASS_ACCELERATOR 0x12
+#endif
 
 #endif
