@@ -30,7 +30,7 @@ struct nda_mem;
  * @page_size: bytes, a power of two of at least PAGE_SIZE's divisor 4096
  * @count: pages
  * @priv: the backend's
- * @pa: bus addresses of the pages as PCI devices see them without an IOMMU
+ * @pa: physical addresses of the pages, where the CPU and devices without an IOMMU see them
  */
 struct nda_table {
 	u64 va;
@@ -106,19 +106,25 @@ struct nda_mem_user {
 /**
  * nda_mem_get() - takes a range of the calling process's NPU memory
  *
- * Return: the range, held once; -EOPNOTSUPP if no backend owns it; what get() returned;
- * -ECANCELED if it was freed meanwhile.
+ * Return: the range; -EOPNOTSUPP if no backend owns it; -EINVAL; what get() returned; -ECANCELED
+ * if it was freed meanwhile, or an NPU lost its driver; -EIO for a table that cannot be right.
  */
 struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, void *priv);
 
-/* nda_mem_put() - drops a hold; the last one returns the table and waits for a revoke of it */
+/*
+ * nda_mem_put() - ends a range, which must not be mapped: its table is back, and its user not
+ * called any more, when this returns. Waits for a revocation that runs.
+ */
 void nda_mem_put(struct nda_mem *mem);
 
 /* nda_mem_covers() - whether a backend looks likely to own [va, va+len) of current */
 bool nda_mem_covers(u64 va, u64 len);
 
 u64 nda_mem_page_size(const struct nda_mem *mem);
-/* Bytes that the pages cover, and where in them the range asked for begins. */
+/*
+ * Bytes of the whole pages of the kernel's that the range touches, which is what may be mapped,
+ * and where in them the range asked for begins.
+ */
 u64 nda_mem_size(const struct nda_mem *mem);
 u64 nda_mem_offset(const struct nda_mem *mem);
 bool nda_mem_pinned(const struct nda_mem *mem);
@@ -129,8 +135,8 @@ u32 nda_mem_id(const struct nda_mem *mem);
  * nda_mem_map() - maps bytes of the range for DMA by a device
  * @offset: of the first byte in the pages, a multiple of PAGE_SIZE
  * @len: bytes, a multiple of PAGE_SIZE
- * @sgt: is filled: no pages, length and DMA length of each entry set, neighbours joined,
- *	none above 4 GiB - PAGE_SIZE
+ * @sgt: is filled: no pages (orig_nents is 0), length and DMA length of each entry set,
+ *	neighbours joined, none above 2 GiB
  *
  * Return: 0; -ENODEV if the range is revoked; -ENOMEM, -EIO.
  */

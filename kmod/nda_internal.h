@@ -128,8 +128,18 @@ struct pci_dev *nda_pci_get(const struct nda_ioc_bdf *bdf);
 int nda_mem_init(void);
 void nda_mem_exit(void);
 u32 nda_part_why(u32 part);
-/* A device loses its driver, or goes: revokes ranges that it has mapped or whose memory is its. */
+/* A device loses its driver, or goes: revokes ranges whose memory is in its BARs. */
 void nda_mem_unbind(struct device *dev);
+u32 nda_mem_drop(struct nda_mem *mem, struct device *dev);
+u32 nda_mem_status(struct nda_mem *mem, u32 *reason);
+u32 nda_mem_mappings(struct nda_mem *mem);
+
+/* nda_sink.c: what is asked of the IOMMU beneath the DMA API */
+bool nda_iommu_translates(struct device *dev);
+void nda_iommu_flush(struct device *dev);
+bool nda_sink_enabled(void);
+bool nda_sink_wanted(struct device *dev);
+int nda_sink_remap(struct device *dev, dma_addr_t iova, size_t len, struct page *sink);
 
 /* nda_db.c */
 int nda_db_init(void);

@@ -144,8 +144,8 @@ struct nda_ioc_host_pin {
 #define NDA_ACCESS_WRITE 2
 
 /* ---- EXPORT ------------------------------------------------------------------------------
- * Makes a dma-buf of NPU memory. It covers whole pages of the NPU; [va, va+len) begins @offset
- * bytes into it. When the owner frees the memory, importers must have let go before the free
+ * Makes a dma-buf of NPU memory. It covers the whole pages of the host's CPU that [va, va+len)
+ * touches, which begins @offset bytes into it. When the owner frees the memory, importers must have let go before the free
  * returns; from then on mapping it gives them ENODEV.
  *
  * EOPNOTSUPP: the memory is no NPU's that is known here, or of a kind that cannot be exported.

@@ -12,6 +12,8 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/device.h>
+#include <linux/dma-buf.h>
+#include <linux/dma-resv.h>
 #include <linux/eventfd.h>
 #include <linux/iommu.h>
 #include <linux/mm.h>
@@ -58,6 +60,55 @@ static inline int sg_alloc_table_from_pages_segment(struct sg_table *sgt, struct
 	return PTR_ERR_OR_ZERO(__sg_alloc_table_from_pages(sgt, pages, n_pages, offset, size,
 							   max_segment, NULL, 0, gfp));
 }
+#endif
+
+/* Until 6.3 it is a function of its own that does not sleep. */
+#ifndef HAVE_IOMMU_MAP_GFP
+static inline int nda_iommu_map(struct iommu_domain *domain, unsigned long iova, phys_addr_t pa,
+				size_t size, int prot, gfp_t gfp)
+{
+	return iommu_map_atomic(domain, iova, pa, size, prot);
+}
+#define iommu_map nda_iommu_map
+#endif
+
+/*
+ * Importers of dma-bufs. Newer kernels tell those that let go when they are told to from those
+ * that do not, and renamed the call that tells them. Older ones may pin for each mapping.
+ */
+#ifdef HAVE_DMABUF_INVALIDATE
+static inline void nda_attach_invalidate(struct dma_buf_attachment *attach)
+{
+	if (attach->importer_ops->invalidate_mappings)
+		attach->importer_ops->invalidate_mappings(attach);
+}
+#define NDA_CORE_PINS 0
+#else
+static inline void nda_attach_invalidate(struct dma_buf_attachment *attach)
+{
+	attach->importer_ops->move_notify(attach);
+}
+#define dma_buf_invalidate_mappings dma_buf_move_notify
+#define NDA_CORE_PINS (IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? 0 : 1)
+#endif
+
+#ifdef HAVE_DMABUF_REVOCABLE
+#define NDA_TELLS_REVOCABLE true
+#define nda_attach_revocable(attach) dma_buf_attach_revocable(attach)
+#else
+#define NDA_TELLS_REVOCABLE false
+static inline bool nda_attach_revocable(struct dma_buf_attachment *attach)
+{
+	return false;
+}
+#endif
+
+/* Which fences to wait for: all of them, by each of its names. */
+#ifndef HAVE_RESV_WAIT_USAGE
+#define DMA_RESV_USAGE_BOOKKEEP true
+#ifndef HAVE_RESV_WAIT_ALL
+#define dma_resv_wait_timeout dma_resv_wait_timeout_rcu
+#endif
 #endif
 
 static inline bool nda_iommu_domain_is_lazy(const struct iommu_domain *domain)
