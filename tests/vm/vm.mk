@@ -29,6 +29,13 @@ $(B)/tests/vm/compat32: tests/vm/compat32/compat32.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -m32 -static -O2 -Wall -Wextra -Werror -o $@ $<
 
+# Programs of the modules' tests: tests/vm/kmod-NAME/kmod_NAME.cc.
+VM_KMOD_PROGRAMS := $(patsubst %.cc,$(B)/tests/vm/%,$(notdir $(wildcard tests/vm/kmod-*/kmod_*.cc)))
+VM_FILES += $(VM_KMOD_PROGRAMS)
+.SECONDEXPANSION:
+$(VM_KMOD_PROGRAMS): $$(call objs,$$(wildcard tests/vm/kmod-*/$$(@F).cc))
+	$(call prog,$@,$^,-lgtest -lgtest_main)
+
 # Kbuild works where the sources are: in a copy.
 VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
 $(B)/tests/vm/nda_vm_complain.ko: $(VM_MODULE_SOURCES) $(VM)/base/version

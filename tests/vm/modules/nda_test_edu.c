@@ -34,42 +34,48 @@ struct edu {
 	void __iomem *regs;
 	struct mutex lock; /* one transfer at a time */
 	struct miscdevice misc;
-	char name[20];
+	char name[40];
 };
 
-static atomic_t edu_last = ATOMIC_INIT(-1);
-
-static int edu_transfer(struct edu *edu, dma_addr_t address, u32 len, u32 direction)
+/* Between memory and the device's buffer at @at. */
+static int edu_transfer(struct edu *edu, dma_addr_t address, u32 at, u32 len, u32 direction)
 {
-	u64 command;
+	u64 buffer = EDU_BUFFER + at, command;
 
-	writeq(direction ? EDU_BUFFER : address, edu->regs + EDU_DMA_SRC);
-	writeq(direction ? address : EDU_BUFFER, edu->regs + EDU_DMA_DST);
+	writeq(direction ? buffer : address, edu->regs + EDU_DMA_SRC);
+	writeq(direction ? address : buffer, edu->regs + EDU_DMA_DST);
 	writeq(len, edu->regs + EDU_DMA_COUNT);
 	writeq(EDU_DMA_START | direction, edu->regs + EDU_DMA_CMD);
 	return readq_poll_timeout(edu->regs + EDU_DMA_CMD, command, !(command & EDU_DMA_START),
 				  1000, 10 * USEC_PER_SEC);
 }
 
-/* The DMA address of @offset in @table, with @len bytes in one piece. */
-static int edu_find(const struct sg_table *table, u64 offset, u32 len, dma_addr_t *address)
+/* As many transfers as @len bytes from @offset on have pieces. */
+static int edu_transfer_table(struct edu *edu, const struct sg_table *table, u64 offset, u32 len,
+			      u32 direction)
 {
 	struct scatterlist *sg;
-	int i;
+	u32 done = 0, piece;
+	int i, ret;
 
 	for_each_sgtable_dma_sg(table, sg, i) {
-		if (offset < sg_dma_len(sg) && len <= sg_dma_len(sg) - offset) {
-			*address = sg_dma_address(sg) + offset;
-			return 0;
+		if (offset >= sg_dma_len(sg)) {
+			offset -= sg_dma_len(sg);
+			continue;
 		}
-		if (offset < sg_dma_len(sg))
-			return -ERANGE;
-		offset -= sg_dma_len(sg);
+		piece = min_t(u64, len - done, sg_dma_len(sg) - offset);
+		ret = edu_transfer(edu, sg_dma_address(sg) + offset, done, piece, direction);
+		if (ret)
+			return ret;
+		done += piece;
+		offset = 0;
+		if (done == len)
+			return 0;
 	}
 	return -ERANGE;
 }
 
-/* One end of a transfer, through the buffer; nothing holds the object afterwards. */
+/* One end of a copy; nothing holds the object afterwards. */
 static int edu_end(struct edu *edu, const struct nda_test_copy *copy,
 		   const struct nda_test_end *end, u32 direction)
 {
@@ -84,13 +90,12 @@ static int edu_end(struct edu *edu, const struct nda_test_copy *copy,
 		table = nda_pin_table(object, &edu->pdev->dev);
 		ret = PTR_ERR_OR_ZERO(table);
 		if (!ret)
-			ret = edu_find(table, end->offset, copy->len, &address);
+			ret = edu_transfer_table(edu, table, end->offset, copy->len, direction);
 	} else {
 		ret = nda_db_address(object, &edu->pdev->dev, &address);
-		address += end->offset;
+		if (!ret)
+			ret = edu_transfer(edu, address + end->offset, 0, copy->len, direction);
 	}
-	if (!ret)
-		ret = edu_transfer(edu, address, copy->len, direction);
 	nda_object_put(object);
 	return ret;
 }
@@ -183,7 +188,7 @@ static int edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	pci_set_master(pdev);
 	mutex_init(&edu->lock);
 	edu->pdev = pdev;
-	snprintf(edu->name, sizeof(edu->name), "nda_test_edu%d", atomic_inc_return(&edu_last));
+	snprintf(edu->name, sizeof(edu->name), "nda_test_edu-%s", pci_name(pdev));
 	edu->misc.minor = MISC_DYNAMIC_MINOR;
 	edu->misc.name = edu->name;
 	edu->misc.fops = &edu_fops;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR BSD-2-Clause */
-/* The calls of /dev/nda_test_edu0 and 1: one transfer by the DMA engine of QEMU's edu device. */
+/* The calls of /dev/nda_test_edu-BDF: one transfer by the DMA engine of QEMU's edu device. */
 #ifndef NDA_TEST_EDU_H
 #define NDA_TEST_EDU_H
 
