@@ -36,6 +36,12 @@ VM_FILES += $(VM_KMOD_PROGRAMS)
 $(VM_KMOD_PROGRAMS): $$(call objs,$$(wildcard tests/vm/kmod-*/$$(@F).cc))
 	$(call prog,$@,$^,-lgtest -lgtest_main)
 
+VM_FILES += $(B)/tests/vm/kmod_caller32
+$(B)/tests/vm/kmod_caller32: tests/vm/kmod-abi/caller32.c include/uapi/nda.h
+	$(call say,CC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -m32 -static -O2 -Wall -Wextra -Werror -Iinclude -o $@ $<
+
 # Kbuild works where the sources are: in a copy.
 VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
 $(B)/tests/vm/nda_vm_complain.ko: $(VM_MODULE_SOURCES) $(VM)/base/version
