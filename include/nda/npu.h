@@ -27,7 +27,18 @@
  * a NIC loads drivers. Nothing else waits for anything but locks.
  *
  * Environment. NDA_LOG=err|warn|info|debug writes to stderr what happens; silent otherwise.
- * It is not read in a program that runs with more privilege than its caller.
+ * NDA_ASCEND_PATH names directories, parted by colons, where the libraries of an Ascend NPU
+ * are looked for first; then come what the process has loaded, where the dynamic loader
+ * looks, ASCEND_HOME_PATH and the usual places. None is read in a program that runs with
+ * more privilege than its caller.
+ *
+ * Ascend NPUs. Their runtime is the application's: it has called aclInit() and
+ * aclrtSetDevice(), or made a context, and ends both itself after it has closed the NPU.
+ * Each function works in the calling thread's current context, which must be one of the
+ * NPU's device, and leaves it as it is; without one it fails with ENXIO. Extension drivers
+ * call back in the threads that create and destroy channels: the same holds for those.
+ * Tested against mocks of the libraries only, never on hardware; the files docs/ascend.md
+ * and docs/testing.md say what that leaves open.
  */
 #ifndef NDA_NPU_H
 #define NDA_NPU_H
@@ -61,22 +72,24 @@ enum nda_npu_flags {
 
 /*
  * How cores ring. With neither of the two flags a doorbell is mapped, so that cores reach
- * the NIC's register by themselves; where the NPU does not support that, it is proxied:
- * cores write to NPU memory, and a thread of the host, or a core that waits, rings the
- * register or has the NIC's driver ring. That takes a host address or a driver that rings:
+ * the NIC's register by themselves; where the NPU does not support that (an Ascend NPU that
+ * is not attached by PCIe), it is proxied: cores write to NPU memory, or host memory that
+ * the NPU reaches, and a thread of the host, or a core that waits, rings the register or
+ * has the NIC's driver ring. That takes a host address or a driver that rings:
  * doorbells given as a UB resource cannot be proxied. A channel tells which it is.
  *
  * The thread is started with the first such doorbell of an NPU. It sleeps when there is
  * nothing to do; a kernel wakes it if such a doorbell existed when it was launched, else
- * it may see to what the kernel rings as late as 100 ms.
+ * it may see to what the kernel rings as late as 100 ms. An Ascend NPU's kernels cannot
+ * wake it: there it looks ten times a millisecond as long as there is such a doorbell.
  */
 
 /**
  * struct nda_npu_attr - how an NPU is opened
  * @comp_mask: must be 0
  * @memory_bytes: soft: size of the NPU's memory; 0 means 1 GiB. It is sparse: what is never
- *   written takes no host memory
- * @flags: enum nda_npu_flags
+ *   written takes no host memory. ascend: must be 0
+ * @flags: enum nda_npu_flags; ascend: of those only the ones of doorbells
  * @reserved: must be 0
  */
 struct nda_npu_attr {
@@ -89,17 +102,22 @@ struct nda_npu_attr {
 /**
  * nda_npu_open - opens an NPU
  * @name: "soft": one more software NPU with each call, in this process's memory.
- *   "ascend:ID" is reserved and not yet supported
+ *   "ascend:ID": the Ascend NPU that aclrtSetDevice(ID) makes current, which it must be in
+ *   the calling thread. Several may be opened for one device
  * @attr: may be NULL
  * @attr_size: sizeof(*attr)
  *
  * Returns the NPU, to be closed by nda_npu_close, or NULL with errno
  *   EINVAL           an argument
- *   ENODEV           no such NPU, or libnda_soft.so cannot be loaded
- *   EPROTONOSUPPORT  libnda_soft.so is of another version
- *   ENOSPC           16 NPUs are open in this process, the most that can be, since the
- *                    callbacks of struct ibv_extend_ops have no cookie
- *   ENOMEM           no memory, or none of the size asked for
+ *   ENODEV           no such NPU, or libnda_soft.so, the Ascend runtime (libascendcl.so,
+ *                    libacl_rt.so) or driver (libascend_hal.so) cannot be loaded
+ *   EPROTONOSUPPORT  libnda_soft.so, or the Ascend runtime, is of another version, or one
+ * of Ascend's libraries lacks a function ENXIO            ascend: no current context, or
+ * one of another device EOPNOTSUPP       ascend: ASCEND_RT_VISIBLE_DEVICES is set, and the
+ * runtime cannot tell which device it means; or a stub library ENOSPC           16 NPUs are
+ * open in this process, the most that can be, since the callbacks of struct ibv_extend_ops
+ * have no cookie ENOMEM           no memory, or none of the size asked for EIO, other of
+ * the Ascend runtime, whose number is in the text
  */
 struct nda_npu *nda_npu_open(
 	const char *name, const struct nda_npu_attr *attr, size_t attr_size) NDA_NOEXCEPT;
@@ -108,8 +126,11 @@ struct nda_npu *nda_npu_open(
  * nda_npu_close - closes an NPU's handle
  *
  * Its memory, and the NPU itself, last as long as a group, channel or region uses it.
+ * ascend: the last of them goes in a thread with a current context of the device; memory is
+ * left to the runtime otherwise.
  *
- * Returns 0, -EINVAL, or -EBUSY: a kernel runs. Wait for it, then close again.
+ * Returns 0, -EINVAL, or -EBUSY: a kernel that libnda launched runs. Wait for it, then
+ * close again.
  */
 int nda_npu_close(struct nda_npu *npu) NDA_NOEXCEPT;
 
@@ -120,7 +141,9 @@ int nda_npu_close(struct nda_npu *npu) NDA_NOEXCEPT;
  *
  * The contents are undefined. Memory that is not freed goes with the NPU.
  *
- * Returns 0, -EINVAL, or -ENOMEM: not so much is left in one piece.
+ * Returns 0, -EINVAL, or -ENOMEM: not so much is left in one piece. ascend: or -ENXIO, no
+ * current context of the device; -EPROTO, the runtime gave no address; -EIO or another of
+ * the runtime, whose number is in the text.
  */
 int nda_npu_alloc(struct nda_npu *npu, uint64_t size_bytes, uint64_t *addr) NDA_NOEXCEPT;
 
@@ -128,7 +151,8 @@ int nda_npu_alloc(struct nda_npu *npu, uint64_t size_bytes, uint64_t *addr) NDA_
  * nda_npu_free - frees NPU memory
  * @addr: from nda_npu_alloc of the same NPU; not registered any more
  *
- * Returns 0, or -EINVAL: NULL, or not the address of an allocation.
+ * Returns 0, or -EINVAL: NULL, or not the address of an allocation. ascend: or as
+ * nda_npu_alloc, the memory being allocated still.
  */
 int nda_npu_free(struct nda_npu *npu, uint64_t addr) NDA_NOEXCEPT;
 
@@ -139,7 +163,9 @@ int nda_npu_free(struct nda_npu *npu, uint64_t addr) NDA_NOEXCEPT;
  * The range may span no more than one allocation. Not ordered against kernels and NICs that
  * work on it at the same time.
  *
- * Return 0, or -EINVAL or -EFAULT: NULL, or the range is not allocated NPU memory.
+ * Return 0, or -EINVAL or -EFAULT: NULL, or the range is not allocated NPU memory. ascend:
+ * also memory of this device that others have allocated; or -ENXIO, or of the runtime, as
+ * nda_npu_alloc.
  */
 int nda_npu_write(struct nda_npu *npu, uint64_t dst, const void *src,
 	uint64_t size_bytes) NDA_NOEXCEPT;
@@ -151,11 +177,27 @@ int nda_npu_memset(
 /**
  * nda_npu_ops - the callbacks for ibv_create_qp_extend() and its kin
  *
+ * @dma_mode: NDA_DMA_PCIE or NDA_DMA_INDEPENDENT of nda/channel.h, how the NIC is to reach
+ *   the memory that they give; nda_npu_ops() gives those for PCIE
+ *
  * Channels use them by themselves; this is for callers that create queues on their own.
+ * Memory for INDEPENDENT is a segment of the UB controller where an Ascend NPU's driver
+ * wants that.
  *
  * Returns the callbacks, valid until the NPU is gone, or NULL with errno EINVAL.
+ *
+ * The callbacks may be called by any thread. Where they fail they set the error detail:
+ * alloc and db_mmap give NULL with errno, memcpy_s and db_unmap a negative errno. Beside
+ * those of nda_npu_alloc and nda_npu_write: EINVAL      a descriptor of a doorbell that is
+ * none, or unmapping what it did not map EOPNOTSUPP  the doorbell can be neither mapped nor
+ * proxied, or not as the NPU was opened; memory for INDEPENDENT, or a UB resource: the
+ * driver lacks a function for it EEXIST      ascend: another user of this process has the
+ * register mapped ENOSPC      too many doorbells EPERM, ESRCH, EIO, other  of the Ascend
+ * driver, whose number is in the text
  */
 const struct ibv_extend_ops *nda_npu_ops(struct nda_npu *npu) NDA_NOEXCEPT;
+const struct ibv_extend_ops *nda_npu_ops_of(
+	struct nda_npu *npu, uint32_t dma_mode) NDA_NOEXCEPT;
 
 /**
  * nda_npu_launch - starts a kernel
@@ -165,17 +207,39 @@ const struct ibv_extend_ops *nda_npu_ops(struct nda_npu *npu) NDA_NOEXCEPT;
  *
  * Returns as soon as the cores have started. One kernel at a time.
  *
- * Returns 0, -EINVAL, -EBUSY (a kernel runs), or -EAGAIN (no threads for the cores).
+ * Returns 0, -EINVAL, -EBUSY (a kernel runs), -EAGAIN (no threads for the cores), or
+ * -EOPNOTSUPP: ascend, see nda_npu_launch_function.
  */
 int nda_npu_launch(
 	struct nda_npu *npu, nda_kernel_fn fn, void *arg, uint32_t n_cores) NDA_NOEXCEPT;
 
 /**
+ * nda_npu_launch_function - starts a kernel of a device binary
+ * @function: ascend: an aclrtFuncHandle, as aclrtBinaryGetFunction gives it
+ * @args: the kernel's arguments as they lie in memory; copied. NULL: none
+ * @args_bytes: size of @args
+ * @n_cores: blocks, 1..65535
+ *
+ * It runs on a stream of the NPU's own, which the first launch makes. One kernel at a time;
+ * kernels that the application launches by itself are not counted, and nothing waits for
+ * them. Argument passing (aclrtLaunchKernelWithHostArgs without a configuration) is
+ * unverified.
+ *
+ * Returns 0, -EINVAL, -EBUSY (a kernel runs, or was not waited for), -ENXIO (no current
+ * context of the device), -EOPNOTSUPP (soft; or the runtime lacks a function that it
+ * takes), -EIO or another of the runtime, whose number is in the text.
+ */
+int nda_npu_launch_function(struct nda_npu *npu, void *function, const void *args,
+	uint64_t args_bytes, uint32_t n_cores) NDA_NOEXCEPT;
+
+/**
  * nda_npu_wait - waits for the end of a kernel
- * @timeout_ms: 0 only looks; below 0 waits without a limit
+ * @timeout_ms: 0 only looks, ascend: for 1 ms; below 0 waits without a limit
  *
  * Returns 0 when all cores have returned, -ETIMEDOUT (the kernel still runs), or -EINVAL:
- * NULL, or no kernel was launched since the last successful wait.
+ * NULL, or no kernel was launched since the last wait that saw an end. ascend: or -ENXIO
+ * (no current context of the device), or the kernel has ended in an error: -EIO or another
+ * of the runtime, whose number is in the text.
  */
 int nda_npu_wait(struct nda_npu *npu, int timeout_ms) NDA_NOEXCEPT;
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#include <nda/channel.h>
 #include <nda/npu.h>
 
 #include "lib/nda/handles.h"
@@ -88,12 +89,39 @@ NDA_API const ibv_extend_ops *nda_npu_ops(nda_npu *npu) noexcept
 	});
 }
 
+NDA_API const ibv_extend_ops *nda_npu_ops_of(nda_npu *npu, uint32_t dma_mode) noexcept
+{
+	return guard_pointer<const ibv_extend_ops>([&](const ibv_extend_ops *&out) {
+		auto object = lookup(npu);
+		if (!object)
+			return -EINVAL;
+		if (dma_mode != NDA_DMA_PCIE && dma_mode != NDA_DMA_INDEPENDENT)
+			return fail(-EINVAL, "%s: callbacks for dma_mode %u",
+				(*object)->name(), dma_mode);
+		out = (*object)->ops(dma_mode == NDA_DMA_INDEPENDENT
+				? QUEUE_BUF_DMA_MODE_INDEP_UB
+				: QUEUE_BUF_DMA_MODE_DEFAULT);
+		return 0;
+	});
+}
+
 NDA_API int nda_npu_launch(
 	nda_npu *npu, nda_kernel_fn fn, void *arg, uint32_t n_cores) noexcept
 {
 	return guard([&] {
 		auto object = lookup(npu);
 		return object ? (*object)->launch(fn, arg, n_cores) : -EINVAL;
+	});
+}
+
+NDA_API int nda_npu_launch_function(nda_npu *npu, void *function, const void *args,
+	uint64_t args_bytes, uint32_t n_cores) noexcept
+{
+	return guard([&] {
+		auto object = lookup(npu);
+		return object
+			? (*object)->launch_function(function, args, args_bytes, n_cores)
+			: -EINVAL;
 	});
 }
 

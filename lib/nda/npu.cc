@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lib/nda/ascend_npu.h"
 #include "lib/nda/attr.h"
 #include "lib/nda/error.h"
 #include "lib/nda/guard.h"
@@ -105,12 +106,13 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 {
 	if (!name)
 		return fail(-EINVAL, "npu: name is NULL");
-	if (strcmp(name, "soft") != 0) {
-		const bool ascend = strncmp(name, "ascend", 6) == 0;
-		return fail(-ENODEV, "npu %s: %s; known is \"soft\"", name,
-			ascend ? "the Ascend runtime is not supported by this version"
-			       : "unknown kind of NPU");
-	}
+	constexpr char ascend_prefix[] = "ascend:";
+	const bool soft = strcmp(name, "soft") == 0;
+	const bool ascend = strncmp(name, ascend_prefix, strlen(ascend_prefix)) == 0;
+	if (!soft && !ascend)
+		return fail(-ENODEV,
+			"npu %s: unknown kind of NPU; known are \"soft\" and \"ascend:ID\"",
+			name);
 	nda_npu_attr a;
 	const std::string object = std::string("npu ") + name;
 	const int rc = read_attr(a, attr, attr_size, 0, object.c_str());
@@ -121,7 +123,8 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 	if ((a.flags & npu_doorbell_flags) == npu_doorbell_flags)
 		return fail(-EINVAL,
 			"npu %s: doorbells cannot all be mapped and all be proxied", name);
-	return SoftNpu::open(a, out);
+	return soft ? SoftNpu::open(a, out)
+		    : AscendNpu::open(name + strlen(ascend_prefix), a, out);
 }
 
 void Npu::retire()
@@ -132,9 +135,9 @@ void Npu::retire()
 	proxy_.reset();
 }
 
-void Npu::create_proxy(const nda_core &nic)
+void Npu::create_proxy(const nda_core &nic, Kicks kicks)
 {
-	proxy_ = std::make_unique<Proxy>(*this, nic, mapped_);
+	proxy_ = std::make_unique<Proxy>(*this, nic, kicks, mapped_);
 }
 
 int Npu::take_slot()

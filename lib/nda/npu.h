@@ -48,6 +48,8 @@ public:
 	virtual int copy(uint64_t dst, uint64_t src, uint64_t size) = 0;
 	virtual int memset(uint64_t dst, int value, uint64_t size) = 0;
 	virtual int launch(nda_kernel_fn fn, void *arg, uint32_t n_cores) = 0;
+	virtual int launch_function(void *function, const void *args, uint64_t args_bytes,
+		uint32_t n_cores) = 0;
 	virtual int wait(int timeout_ms) = 0;
 	// A kernel runs. Does not take its end away from a later wait().
 	virtual bool busy() = 0;
@@ -96,8 +98,9 @@ protected:
 		: name_(std::move(name)), doorbells_(doorbells)
 	{}
 	static Doorbells doorbells_of(uint32_t flags);
-	// nic: see Proxy.
-	void create_proxy(const nda_core &nic);
+	// nic, kicks: see Proxy.
+	using Kicks = Proxy::Kicks;
+	void create_proxy(const nda_core &nic, Kicks kicks);
 	int take_slot();
 	// What derived classes do first when they go: nobody calls them any more.
 	void retire();

@@ -177,6 +177,7 @@ int Proxy::release(Slot &slot)
 int Proxy::pass()
 {
 	int rung = 0;
+	timed_ = kicks_ == Kicks::none && !slots_.empty();
 	// Cores ask only whether the proxy sleeps: as long as it does not, neither may the
 	// NIC, for the doorbells that cores reach by themselves.
 	bool nic_needed = mapped_.load(std::memory_order_relaxed) != 0;

@@ -31,10 +31,17 @@ class Npu;
 // queue's head, of 32 bits, which begins at 0 and may come to be 0 again.
 class Proxy final : public Poller {
 public:
-	// nic: what cores of this NPU are called with; its memory lies at address_offset
-	// for the proxy, too. mapped: doorbells that cores reach by themselves.
-	Proxy(Npu &npu, const nda_core &nic, const std::atomic<uint32_t> &mapped)
-		: Poller(Helped::naps), npu_(npu), nic_(nic), mapped_(mapped)
+	// Who wakes the thread when it sleeps. With none it looks ten times a millisecond
+	// as long as there is a doorbell.
+	enum class Kicks {
+		of_cores,
+		none
+	};
+	// nic: what cores of this NPU are called with. mapped: doorbells that cores reach
+	// by themselves.
+	Proxy(Npu &npu, const nda_core &nic, Kicks kicks,
+		const std::atomic<uint32_t> &mapped)
+		: Poller(Helped::naps), npu_(npu), nic_(nic), kicks_(kicks), mapped_(mapped)
 	{}
 	~Proxy() { stop(); }
 
@@ -70,7 +77,7 @@ public:
 private:
 	struct Slot {
 		uint64_t addr = 0;
-		uint64_t *word = nullptr;      // at addr
+		uint64_t *word = nullptr;      // at addr, for the host
 		uint64_t *hva = nullptr;       // the register, or
 		int (*ring)(void *) = nullptr; // what takes its place
 		void *cookie = nullptr;
@@ -91,6 +98,7 @@ private:
 
 	Npu &npu_;
 	const nda_core nic_;
+	const Kicks kicks_;
 	const std::atomic<uint32_t> &mapped_;
 	std::mutex changes_; // one at a time
 	std::vector<Slot> slots_;

@@ -55,7 +55,7 @@ int SoftNpu::init()
 	if (rc)
 		return fail_soft(api_, rc, "npu soft: its cores");
 	address_offset_ = core.address_offset;
-	create_proxy(core);
+	create_proxy(core, Kicks::of_cores);
 	return take_slot();
 }
 
@@ -141,6 +141,13 @@ int SoftNpu::launch(nda_kernel_fn fn, void *arg, uint32_t n_cores)
 	launch_ = std::move(launch); // the one before has ended
 	end_seen_.store(false, std::memory_order_relaxed);
 	return 0;
+}
+
+int SoftNpu::launch_function(void *, const void *, uint64_t, uint32_t)
+{
+	return fail(-EOPNOTSUPP,
+		"npu soft: launch: a function of a device binary does not run on it; "
+		"nda_npu_launch starts those of the host");
 }
 
 int SoftNpu::wait(int timeout_ms)

@@ -23,6 +23,7 @@ public:
 	int copy(uint64_t dst, uint64_t src, uint64_t size) override;
 	int memset(uint64_t dst, int value, uint64_t size) override;
 	int launch(nda_kernel_fn fn, void *arg, uint32_t n_cores) override;
+	int launch_function(void *, const void *, uint64_t, uint32_t) override;
 	int wait(int timeout_ms) override;
 	bool busy() override;
 	bool contains(uint64_t addr, uint64_t size) const override;

@@ -53,3 +53,28 @@ $(B)/obj/tests/unit/nda_discovery_test.o: override CPPFLAGS += $(nda_netlink_cfl
 $(eval $(call unit_test,nda_verbs_nic_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(B)/tests/nda_gid_test $(B)/tests/nda_channel_config_test $(B)/tests/nda_discovery_test \
 $(B)/tests/nda_verbs_nic_test: | $(LIB_EXTEND)
+
+# Over mocks of the Ascend runtime and driver: as they should be, without the functions that
+# libnda can do without, and each without one that it cannot.
+mock_ascend := $(B)/tests/mock/libmock_ascend.so
+$(mock_ascend): $(call objs,tests/mock/ascend/mock_ascend.cc)
+	$(call prog,$@,$^,-shared)
+# $(call mock_ascend_library,DIRECTORY/NAME,SOURCE,FLAGS)
+define mock_ascend_library
+mock_ascend_libraries += $(B)/tests/$(1)
+$(B)/tests/$(1): tests/mock/ascend/$(2).cc tests/mock/ascend/mock_ascend.h $(mock_ascend)
+	$$(call say,CXX,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$$(CXX) $$(CPPFLAGS) $$(CXXFLAGS) -g1 $(3) -shared -o $$@ $$< $$(LDFLAGS) \
+		-Wl,-soname,$$(@F) $(mock_ascend) -Wl,-rpath,'$$$$ORIGIN/../mock'
+endef
+$(eval $(call mock_ascend_library,ascend/libascendcl.so,mock_acl,))
+$(eval $(call mock_ascend_library,ascend/libascend_hal.so,mock_hal,))
+$(eval $(call mock_ascend_library,ascend-runtime/libascendcl.so,mock_acl,))
+$(eval $(call mock_ascend_library,ascend-bare/libacl_rt.so,mock_acl,-DNDA_MOCK_BARE))
+$(eval $(call mock_ascend_library,ascend-bare/libascend_hal.so,mock_hal,-DNDA_MOCK_BARE))
+$(eval $(call mock_ascend_library,ascend-broken-acl/libascendcl.so,mock_acl,-DNDA_MOCK_BROKEN))
+$(eval $(call mock_ascend_library,ascend-broken-hal/libascend_hal.so,mock_hal,-DNDA_MOCK_BROKEN))
+nda_ascend_libs = $(mock_ascend) -Wl,-rpath,'$$ORIGIN/mock' $(nda_soft_libs)
+$(eval $(call unit_test,nda_ascend_test,$(nda_inside) $(SOFT),$$(nda_ascend_libs)))
+$(B)/tests/nda_ascend_test: $(mock_ascend) | $(LIB_EXTEND) $(mock_ascend_libraries)

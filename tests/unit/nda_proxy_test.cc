@@ -856,7 +856,7 @@ TEST(ProxySleep, TakesFewPassesWhileNothingIsRung)
 	std::atomic<uint32_t> mapped{0};
 	uint32_t awake = 0;
 	core.nic_asleep = &awake;
-	Proxy proxy(*npu, core, mapped);
+	Proxy proxy(*npu, core, Proxy::Kicks::of_cores, mapped);
 	Word word;
 	uint64_t slot = 0;
 	ASSERT_EQ(proxy.map(word.desc(), slot), 0) << error_detail();
@@ -886,7 +886,7 @@ TEST(ProxySleep, WakesTheNicForDoorbellsThatAreMapped)
 	nic.nic_asleep = reinterpret_cast<const uint32_t *>(&asleep);
 	nic.nic_kick = [](void *) { kicks++, asleep = 0; };
 	std::atomic<uint32_t> mapped{0};
-	Proxy proxy(*npu, nic, mapped);
+	Proxy proxy(*npu, nic, Proxy::Kicks::of_cores, mapped);
 	Word word;
 	uint64_t slot = 0;
 	ASSERT_EQ(proxy.map(word.desc(), slot), 0) << error_detail();
@@ -915,7 +915,7 @@ protected:
 			return 0;
 		};
 		nic.nic = this;
-		proxy = std::make_unique<Proxy>(*npu, nic, mapped);
+		proxy = std::make_unique<Proxy>(*npu, nic, Proxy::Kicks::of_cores, mapped);
 		EXPECT_EQ(proxy->map(word.desc(), slot), 0) << error_detail();
 		core = nic;
 		proxy->attach(core);
