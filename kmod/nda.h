@@ -42,6 +42,8 @@ struct nda_table {
 
 /* The memory stays while a table is held: it is never revoked but by unplugging. */
 #define NDA_BACKEND_PINS BIT(0)
+/* owns() guesses: the backend is asked after those that know. */
+#define NDA_BACKEND_GUESSES BIT(1)
 
 /**
  * struct nda_backend - one source of NPU memory; static in its module

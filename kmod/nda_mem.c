@@ -164,8 +164,10 @@ int nda_backend_register(struct nda_backend *backend)
 	down_write(&nda_backends_lock);
 	if (nda_backend_of(backend->part))
 		ret = -EEXIST;
-	else
+	else if (backend->caps & NDA_BACKEND_GUESSES)
 		list_add_tail(&backend->link, &nda_backends);
+	else
+		list_add(&backend->link, &nda_backends);
 	up_write(&nda_backends_lock);
 	return ret;
 }

@@ -82,12 +82,14 @@ static inline void nda_attach_invalidate(struct dma_buf_attachment *attach)
 	if (attach->importer_ops->invalidate_mappings)
 		attach->importer_ops->invalidate_mappings(attach);
 }
+#define NDA_INVALIDATE invalidate_mappings
 #define NDA_CORE_PINS 0
 #else
 static inline void nda_attach_invalidate(struct dma_buf_attachment *attach)
 {
 	attach->importer_ops->move_notify(attach);
 }
+#define NDA_INVALIDATE move_notify
 #define dma_buf_invalidate_mappings dma_buf_move_notify
 #define NDA_CORE_PINS (IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) ? 0 : 1)
 #endif
