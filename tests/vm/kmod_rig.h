@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -29,6 +30,11 @@ public:
 	Fd(Fd &&other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
 	Fd(const Fd &) = delete;
 	Fd &operator=(const Fd &) = delete;
+	Fd &operator=(Fd &&other) noexcept
+	{
+		std::swap(fd_, other.fd_);
+		return *this;
+	}
 	~Fd() { reset(); }
 	operator int() const { return fd_; }
 	void reset()
