@@ -167,12 +167,14 @@ static inline int follow_pfnmap_start(struct follow_pfnmap_args *args)
 
 static inline void follow_pfnmap_end(struct follow_pfnmap_args *args)
 {
+	/* That follow_pte() locks is not known to sparse. */
+	__acquire(args->lock);
 	pte_unmap_unlock(args->ptep, args->lock);
 }
 #endif
 
 /* What an importer is told when an exporter takes memory back. */
-#ifndef HAVE_DMABUF_INVALIDATE_MAPPINGS
+#ifndef HAVE_DMABUF_INVALIDATE
 #define invalidate_mappings move_notify
 #endif
 
@@ -180,5 +182,29 @@ static inline void follow_pfnmap_end(struct follow_pfnmap_args *args)
 #ifndef PCI_BASE_CLASS_ACCELERATOR
 #define PCI_BASE_CLASS_ACCELERATOR 0x12
 #endif
+
+/* Whether dma_map_resource() takes memory that has struct pages: since 5.15, as this export. */
+static inline bool nda_dma_maps_ram(void)
+{
+#ifdef HAVE_EXPORT_DMA_MAP_SGTABLE
+	return true;
+#else
+	return false;
+#endif
+}
+
+/*
+ * Whether a QP that is held by its restrack entry is not destroyed by its driver meanwhile: where
+ * the RDMA core first ends the tracking. It did while drivers made the QP's structure, and does
+ * again since it has a function of its own for that.
+ */
+static inline bool nda_restrack_waits(void)
+{
+#if defined(HAVE_EXPORT_RDMA_RESTRACK_BEGIN_DEL) || defined(HAVE_DRIVERS_MAKE_QPS)
+	return true;
+#else
+	return false;
+#endif
+}
 
 #endif
