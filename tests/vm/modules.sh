@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
 # modules.sh DIRECTORY VERSION OUTPUT: builds the modules and those of tests for that kernel, whose
-# headers are installed, in DIRECTORY/modules/VERSION, and puts them into OUTPUT.
+# headers are installed, in DIRECTORY/modules/VERSION, and puts them into OUTPUT; into
+# OUTPUT/faults go nda.ko with faults/ and the tests' modules built against it.
 
 set -eu
 
@@ -20,13 +21,23 @@ build() # build FOLDER ARGUMENT...
 }
 
 echo "  KBUILD  $output"
-mkdir -p "$work/kmod/include" "$work/test" "$output"
-cp -r kmod/. "$work/kmod"
-cp -r include/uapi "$work/kmod/include"
-cp tests/vm/modules/* "$work/test"
+mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" "$work/test-faults" \
+	"$output/faults"
+for copy in kmod faults; do
+	cp -r kmod/. "$work/$copy"
+	cp -r include/uapi "$work/$copy/include"
+done
+cp tests/vm/faults/faults.* "$work/faults"
+cat tests/vm/faults/Kbuild.more >>"$work/faults/Kbuild"
+for copy in test test-faults; do
+	cp tests/vm/modules/* "$work/$copy"
+done
 # shellcheck source=packaging/META
 . packaging/META
 build kmod NDA_VERSION="$NDA_VERSION"
+build faults NDA_VERSION="$NDA_VERSION"
 build test KBUILD_EXTRA_SYMBOLS="$(realpath "$work/kmod")/Module.symvers"
-rm -f "$output"/*.ko
+build test-faults KBUILD_EXTRA_SYMBOLS="$(realpath "$work/faults")/Module.symvers"
+rm -f "$output"/*.ko "$output"/faults/*.ko
 cp "$work"/kmod/*.ko "$work"/test/*.ko "$output"
+cp "$work"/faults/*.ko "$work"/test-faults/*.ko "$output/faults"

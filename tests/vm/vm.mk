@@ -60,7 +60,8 @@ $(VM)/base/version: FORCE
 
 # The modules, and those of tests, for the machine's kernel.
 VM_FILES += $(VM)/kmod/built
-$(VM)/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/*) $(VM)/base/version
+$(VM)/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/faults/*) \
+		tests/vm/modules.sh $(VM)/base/version
 	@tests/vm/modules.sh $(VM) $$(cat $(VM)/base/version) $(VM)/kmod
 	@touch $@
 

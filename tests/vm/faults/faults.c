@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tells what is to fail: nda.ko's parameter fail_at, by the numbers. */
+#include <linux/moduleparam.h>
+
+static DEFINE_SPINLOCK(nda_fault_lock);
+/* The how-manieth from now on fails; 0: none does. It is 0 again once one has. */
+static int nda_fail_at;
+module_param_named(fail_at, nda_fail_at, int, 0600);
+
+bool nda_fault(void)
+{
+	unsigned long flags;
+	bool fails;
+
+	spin_lock_irqsave(&nda_fault_lock, flags);
+	fails = nda_fail_at > 0 && --nda_fail_at == 0;
+	spin_unlock_irqrestore(&nda_fault_lock, flags);
+	return fails;
+}
