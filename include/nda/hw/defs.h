@@ -17,7 +17,13 @@
 #define NDA_DEV __attribute__((always_inline)) inline[aicore]
 #define NDA_DEV_SLOW inline[aicore]
 #else
+/* Inlined whatever the compiler thinks of its size, but not where it does not optimize:
+ * there each copy would only cost time to compile, most of all with sanitizers. */
+#if defined(__OPTIMIZE__)
 #define NDA_DEV __attribute__((always_inline)) inline
+#else
+#define NDA_DEV inline
+#endif
 /* Out of line, and an ordinary call to the caller: what a slow path does must not cost the
  * fast path a register. */
 #if defined(__clang__)
