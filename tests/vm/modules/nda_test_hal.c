@@ -39,7 +39,7 @@ static struct {
 static DEFINE_SPINLOCK(lock);
 static LIST_HEAD(owners);
 static LIST_HEAD(nodes);
-static atomic_t tables, gets, callbacks, notified;
+static atomic_t tables, gets, callbacks, notified, getting;
 
 /* A process with NPU memory: an open file. */
 struct owner {
@@ -202,7 +202,10 @@ int hal_kernel_p2p_get_pages(u64 va, u64 len, void (*free_callback)(void *data),
 	}
 	node->callback = free_callback;
 	node->data = data;
-	msleep(owner->set.get_ms);
+	atomic_inc(&getting);
+	if (owner->set.get_ms)
+		msleep(owner->set.get_ms);
+	atomic_dec(&getting);
 	spin_lock(&lock);
 	list_add(&node->link, &nodes);
 	spin_unlock(&lock);
@@ -453,6 +456,7 @@ static long hal_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 			.gets = atomic_read(&gets),
 			.callbacks = atomic_read(&callbacks),
 			.notified = atomic_read(&notified),
+			.getting = atomic_read(&getting),
 		};
 		break;
 	default:

@@ -38,6 +38,8 @@ struct nda_test_hal_counts {
 	__u32 gets;	 /* so far */
 	__u32 callbacks; /* so far */
 	__u32 notified;	 /* of these, from an MMU notifier */
+	__u32 getting;	 /* that have read a table's addresses and not listed it */
+	__u32 reserved;
 };
 
 #define NDA_TEST_HAL_SET _IOW(0xEF, 32, struct nda_test_hal_set)
