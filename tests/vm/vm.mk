@@ -34,7 +34,9 @@ VM_KMOD_PROGRAMS := $(patsubst %.cc,$(B)/tests/vm/%,$(notdir $(wildcard tests/vm
 VM_FILES += $(VM_KMOD_PROGRAMS)
 .SECONDEXPANSION:
 $(VM_KMOD_PROGRAMS): $$(call objs,$$(wildcard tests/vm/kmod-*/$$(@F).cc))
-	$(call prog,$@,$^,-lgtest -lgtest_main)
+	$(call prog,$@,$^,-lgtest -lgtest_main $(VM_KMOD_LIBS))
+# Its write() stands in for the C library's in libibverbs too.
+$(B)/tests/vm/kmod_kick: VM_KMOD_LIBS := -libverbs -rdynamic
 
 VM_FILES += $(B)/tests/vm/kmod_caller32
 $(B)/tests/vm/kmod_caller32: tests/vm/kmod-abi/caller32.c include/uapi/nda.h
