@@ -91,7 +91,7 @@ int AscendNpu::open(const char *id_text, const nda_npu_attr &a, std::shared_ptr<
 		return fail_in(rc, "npu ascend:%d", id);
 	std::shared_ptr<AscendNpu> npu(
 		new AscendNpu(api, id, logic_id, doorbells_of(a.flags)));
-	rc = npu->check_context("open");
+	rc = npu->check_caller("open");
 	if (rc)
 		return rc;
 	npu->create_proxy(silent_nic(), Kicks::none);
@@ -121,7 +121,7 @@ int AscendNpu::logic_id_of(const AscendApi &api, int32_t id, uint32_t &logic_id)
 }
 
 // Asked before anything else: newer runtimes may make a context where one is missing.
-int AscendNpu::check_context(const char *what) const
+int AscendNpu::check_caller(const char *what) const
 {
 	void *context = nullptr;
 	int error = api_.get_current_context(&context);
@@ -147,7 +147,7 @@ AscendNpu::~AscendNpu()
 	retire();
 	if (allocations_.empty() && !stream_)
 		return;
-	if (check_context("close")) {
+	if (check_caller("close")) {
 		NDA_LOG(LogLevel::err, "%s: %zu allocations%s are left to the runtime",
 			name(), allocations_.size(), stream_ ? " and a stream" : "");
 		return;
@@ -203,7 +203,7 @@ int AscendNpu::alloc(uint64_t size, uint64_t &addr)
 		return fail(-EINVAL, "%s: alloc of %llu bytes", name(), hex(size));
 	Allocation allocation = {};
 	uint64_t found = 0;
-	int rc = check_context("alloc");
+	int rc = check_caller("alloc");
 	if (!rc)
 		rc = malloc(size, allocation, found);
 	if (!rc)
@@ -221,7 +221,7 @@ int AscendNpu::alloc_independent(uint64_t size, uint64_t &addr)
 	const uint64_t pages = (size + page_bytes - 1) / page_bytes * page_bytes;
 	Allocation allocation = {};
 	uint64_t found = 0;
-	int rc = check_context("alloc");
+	int rc = check_caller("alloc");
 	if (!rc)
 		rc = malloc(pages, allocation, found);
 	if (rc)
@@ -277,7 +277,7 @@ int AscendNpu::release(uint64_t addr, const Allocation &allocation)
 int AscendNpu::free(uint64_t addr)
 {
 	Allocations::node_type node;
-	int rc = check_context("free");
+	int rc = check_caller("free");
 	if (rc)
 		return rc;
 	{
@@ -325,7 +325,7 @@ int AscendNpu::address_range(uint64_t addr, uint64_t &base, uint64_t &size) cons
 			}
 		}
 	}
-	int rc = check_context("address range");
+	int rc = check_caller("address range");
 	if (rc)
 		return rc;
 	if (!api_.get_address_range)
@@ -361,14 +361,18 @@ bool AscendNpu::contains(uint64_t addr, uint64_t size) const
 	return check_attributes(addr) == 0 && check_attributes(addr + size - 1) == 0;
 }
 
+bool AscendNpu::may_contain(uint64_t addr, uint64_t size) const
+{
+	return contains(addr, size) ||
+		(!api_.get_address_range && !api_.get_pointer_attributes);
+}
+
 // What the runtime can tell is checked before it copies: it is not known to check.
 int AscendNpu::check_range(const char *what, uint64_t addr, uint64_t size) const
 {
-	int rc = check_context(what);
-	if (rc || contains(addr, size))
+	const int rc = check_caller(what);
+	if (rc || may_contain(addr, size))
 		return rc;
-	if (!api_.get_address_range && !api_.get_pointer_attributes)
-		return 0;
 	return fail(-EFAULT, "%s: %s: %llu bytes at 0x%llx are not memory of this NPU",
 		name(), what, hex(size), hex(addr));
 }
@@ -450,7 +454,7 @@ int AscendNpu::launch_function(
 			"%s: launch: the runtime lacks aclrtLaunchKernelWithHostArgs or a "
 			"function of streams that it takes",
 			name());
-	const int rc = check_context("launch");
+	const int rc = check_caller("launch");
 	if (rc)
 		return rc;
 	const std::lock_guard<std::mutex> lock(launches_);
@@ -486,7 +490,7 @@ int AscendNpu::ask_stream(int timeout_ms)
 
 int AscendNpu::wait(int timeout_ms)
 {
-	int rc = check_context("wait");
+	int rc = check_caller("wait");
 	if (rc)
 		return rc;
 	{
@@ -515,7 +519,7 @@ bool AscendNpu::busy()
 		if (!launched_ || ended_)
 			return false;
 	}
-	if (check_context("is a kernel running"))
+	if (check_caller("is a kernel running"))
 		return true;
 	const int rc = ask_stream(0);
 	if (rc == -ETIMEDOUT)

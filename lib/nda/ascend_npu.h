@@ -20,6 +20,7 @@ public:
 	static int open(const char *id, const nda_npu_attr &a, std::shared_ptr<Npu> &out);
 	~AscendNpu() override;
 
+	int check_caller(const char *what) const override;
 	int alloc(uint64_t size, uint64_t &addr) override;
 	int alloc_independent(uint64_t size, uint64_t &addr) override;
 	int free(uint64_t addr) override;
@@ -33,6 +34,9 @@ public:
 	int wait(int timeout_ms) override;
 	bool busy() override;
 	bool contains(uint64_t addr, uint64_t size) const override;
+	bool may_contain(uint64_t addr, uint64_t size) const override;
+	// Addresses of all devices are apart from each other.
+	uint64_t memory_space() const override { return 0; }
 	bool shares_host_addresses() const override { return false; }
 	int alloc_doorbell_slot(uint64_t size, uint64_t &addr, uint64_t *&host) override;
 	int free_doorbell_slot(uint64_t addr) override;
@@ -51,7 +55,6 @@ private:
 
 	AscendNpu(const AscendApi &api, int32_t id, uint32_t logic_id, Doorbells doorbells);
 	static int logic_id_of(const AscendApi &api, int32_t id, uint32_t &logic_id);
-	int check_context(const char *what) const;
 	int check_range(const char *what, uint64_t addr, uint64_t size) const;
 	int check_attributes(uint64_t addr) const;
 	int malloc(uint64_t size, Allocation &out, uint64_t &addr);

@@ -7,6 +7,7 @@
 #include "lib/nda/channel.h"
 #include "lib/nda/group.h"
 #include "lib/nda/guard.h"
+#include "lib/nda/import.h"
 #include "lib/nda/nic.h"
 #include "lib/nda/npu.h"
 
@@ -20,6 +21,9 @@ struct nda_mr : nda::Handle<nda::Mr> {
 	using Handle::Handle;
 };
 struct nda_channel : nda::Handle<nda::Channel> {
+	using Handle::Handle;
+};
+struct nda_import : nda::Handle<nda::Import> {
 	using Handle::Handle;
 };
 struct nda_group : nda::Handle<nda::Group> {
@@ -46,6 +50,10 @@ inline const std::shared_ptr<Mr> *lookup(const nda_mr *mr)
 inline const std::shared_ptr<Channel> *lookup(const nda_channel *channel)
 {
 	return lookup<Channel>(channel, "channel");
+}
+inline const std::shared_ptr<Import> *lookup(const nda_import *import)
+{
+	return lookup<Import>(import, "import");
 }
 inline const std::shared_ptr<Group> *lookup(const nda_group *group)
 {

@@ -5,15 +5,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include <nda/aiv/udma_state.h>
+#include <nda/hw/udma.h>
 
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
+#include "lib/nda/queue_format.h"
 
 namespace nda {
 namespace {
-
-namespace udma = aiv::udma;
 
 constexpr uint16_t desc_version = 1;
 
@@ -187,40 +186,21 @@ int JettyChannel::describe(uint64_t remote_delta, const Keys &keys, nda_queue &q
 	if (state_ != State::connected)
 		return fail(-ENOTCONN, "channel: describe: jetty %u is not connected",
 			queues_.id);
+	JettySource source = {};
+	source.queues = queues_;
+	hardware_eid(peer_.eid, source.eid);
+	source.tp_id = tp_id_;
+	source.signal_every = config_.signal_every;
+	source.remote_delta = remote_delta;
+	source.keys = keys;
 	nda_queue q = {};
-	uint64_t eid[2];
-	hardware_eid(peer_.eid, eid);
-	udma::describe_peer(&q, tp_id_, eid, keys.rkey_id, keys.rkey, true, keys.lkey,
-		hw::udma::jetty_type_jetty, 0);
-	q.remote_delta = remote_delta;
-	q.sq_doorbell = queues_.doorbell;
-	q.sq_base = queues_.sq_addr;
-	q.cq_base = queues_.cq_addr;
-	q.cq_record = queues_.cq_record;
-	q.qpn = queues_.id;
-	q.cqn = queues_.jfc_id;
-	q.signal_every = config_.signal_every;
-	q.sq_depth = queues_.sq_blocks;
-	q.cq_depth = queues_.cq_depth;
-	q.cqe_stride = queues_.cqe_bytes;
-	q.valid = 1;
-	q.udma.order = udma::default_order;
-	q.udma.strong_order = udma::default_strong_order;
-	q.udma.owner = 1;
-	q.udma.ci_mask = udma::default_ci_mask;
-	q.udma.max_inline = static_cast<uint16_t>(queues_.max_inline);
-	// The scratch words are the caller's to fill in; they do not count here.
-	nda_queue complete = q;
-	complete.scratch_local = complete.scratch_remote = NDA_CACHE_LINE;
-	if (!udma::queue_usable(complete) || !q.sq_doorbell || !q.sq_base || !q.cq_base ||
-		!q.cq_record)
+	if (!describe_jetty(source, q))
 		return fail(-EPROTO,
 			"channel: describe: nic %s gave jetty %u queues that cannot be "
 			"used: SQ of %u at 0x%llx, CQ of %u * %u at 0x%llx",
 			nic_->name().c_str(), queues_.id, q.sq_depth,
 			static_cast<unsigned long long>(q.sq_base), q.cq_depth,
 			q.cqe_stride, static_cast<unsigned long long>(q.cq_base));
-	q.state = udma::derive_state(q, 0, 0, 0);
 	queue = q;
 	return 0;
 }

@@ -141,10 +141,13 @@ int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
 			-EINVAL, "mr: remote write or atomic needs NDA_ACCESS_LOCAL_WRITE");
 	if (size == 0 || addr + size < addr)
 		return fail(-EINVAL, "mr: range 0x%llx, %llu bytes", a, s);
+	int rc = npu->check_caller("register memory");
+	if (rc)
+		return rc;
 	if (!npu->contains(addr, size))
 		return fail(
 			-EFAULT, "mr: 0x%llx, %llu bytes is not memory of the NPU", a, s);
-	int rc = nic->check_npu(*npu);
+	rc = nic->check_npu(*npu);
 	if (rc)
 		return rc;
 	std::shared_ptr<Mr> mr(new Mr(nic, npu));

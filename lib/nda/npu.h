@@ -36,6 +36,8 @@ public:
 	// "npu soft", "npu ascend:0": what goes before an error's text.
 	const char *name() const { return name_.c_str(); }
 
+	// Whether this thread may use it at all; what: for the text.
+	virtual int check_caller(const char *) const { return 0; }
 	virtual int alloc(uint64_t size, uint64_t &addr) = 0;
 	// For queues that a NIC reaches as queue_buf_dma_mode INDEP_UB has it.
 	virtual int alloc_independent(uint64_t size, uint64_t &addr)
@@ -54,6 +56,13 @@ public:
 	// A kernel runs. Does not take its end away from a later wait().
 	virtual bool busy() = 0;
 	virtual bool contains(uint64_t addr, uint64_t size) const = 0;
+	// As far as it can tell.
+	virtual bool may_contain(uint64_t addr, uint64_t size) const
+	{
+		return contains(addr, size);
+	}
+	// Equal for NPUs of one memory: several may be open for one device.
+	virtual uint64_t memory_space() const { return reinterpret_cast<uint64_t>(this); }
 	// An NPU address is that of the host for the same memory.
 	virtual bool shares_host_addresses() const = 0;
 	// Software NICs can reach its memory.

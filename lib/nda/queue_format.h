@@ -7,6 +7,9 @@
 #include <ibv_extend.h>
 #include <nda/table.h>
 
+#include "lib/nda/import_layout.h"
+#include "lib/nda/nic.h"
+
 namespace nda {
 
 // Where it comes from: the extension driver's objects, and the channel.
@@ -23,9 +26,34 @@ struct QueueSource {
 	uint32_t rkey;
 };
 
+// The same of a URMA jetty.
+struct JettySource {
+	Jetty::Queues queues;
+	uint64_t eid[2]; // the peer's, as requests have it
+	uint32_t tp_id;
+	uint32_t signal_every;
+	uint64_t remote_delta;
+	Keys keys;
+};
+
+// And of a queue that another library has made; a completion for each WQE.
+struct ForeignQueue {
+	const QueueFields *fields;
+	uint64_t remote_delta;
+	uint32_t lkey;
+	uint32_t rkey;
+	uint32_t rkey_id;
+	uint16_t max_inline;
+	uint64_t scratch_local, scratch_remote; // or 0
+};
+
 // Fills in all of queue, with the mutable line of one that was never used. False: what the
 // driver gave is unusable; queue shows what it was.
 bool describe_queue(nda_format format, const QueueSource &source, nda_queue &queue);
+bool describe_jetty(const JettySource &source, nda_queue &queue);
+
+// The same, scratch and all, with the mutable line of a queue that has done index WQEs.
+bool describe_foreign_queue(const ForeignQueue &foreign, uint32_t index, nda_queue &queue);
 
 // The mutable line of a described queue whose QP was reset: where its rings have come to.
 void resume_queue(nda_format format, nda_queue &queue);

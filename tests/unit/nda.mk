@@ -79,3 +79,7 @@ $(eval $(call mock_ascend_library,ascend-broken-hal/libascend_hal.so,mock_hal,-D
 nda_ascend_libs = $(mock_ascend) -Wl,-rpath,'$$ORIGIN/mock' $(nda_soft_libs)
 $(eval $(call unit_test,nda_ascend_test,$(nda_inside) $(SOFT),$$(nda_ascend_libs)))
 $(B)/tests/nda_ascend_test: $(mock_ascend) | $(LIB_EXTEND) $(mock_ascend_libraries)
+$(eval $(call unit_test,nda_import_test,$(nda_inside) $(SOFT),$$(nda_ascend_libs)))
+$(B)/tests/nda_import_test: $(mock_ascend) | $(LIB_EXTEND) $(mock_ascend_libraries)
+$(eval $(call unit_test,nda_import_drive_test,,$$(nda_outside_libs)))
+$(B)/tests/nda_import_drive_test: | $(LIB_NDA) $(SOFT)
