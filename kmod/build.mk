@@ -19,8 +19,8 @@ endif
 $(KMOD)/Module.symvers: $(KMOD_SOURCES)
 	$(call say,KBUILD,$(KMOD))
 	@mkdir -p $(KMOD)/include
-	@cp -r kmod/. $(KMOD)
-	@cp -r include/uapi $(KMOD)/include
+	@cp -a kmod/. $(KMOD)
+	@cp -a include/uapi $(KMOD)/include
 	$(Q)$(MAKE) -s -C $(KDIR) M=$(abspath $(KMOD)) NDA_VERSION=$(NDA_VERSION) \
 		$(KMOD_FLAGS) modules >$(KMOD)/log 2>&1 || { cat $(KMOD)/log; exit 1; }
 	@touch $@

@@ -240,10 +240,16 @@ EXPORT_SYMBOL_GPL(nda_pin_table);
 /* Maps it and makes the object known, or finds that the function has no driver. */
 static int nda_pin_attach(struct nda_pin *pin, struct nda_file *file, unsigned int offset, u64 len)
 {
-	int ret = -ENODEV;
+	int ret;
 
-	/* Held by whoever binds or unbinds: a later unbinding finds the object in the list. */
-	device_lock(pin->dev);
+	/*
+	 * Held by whoever binds or unbinds: a later unbinding finds the object in the list. One
+	 * that waits for the caller to go must be able to end it.
+	 */
+	ret = device_lock_interruptible(pin->dev);
+	if (ret)
+		return ret;
+	ret = -ENODEV;
 	if (pin->dev->driver)
 		ret = nda_pin_map(pin, offset, len);
 	if (!ret)

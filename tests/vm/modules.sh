@@ -23,18 +23,21 @@ build() # build FOLDER ARGUMENT...
 echo "  KBUILD  $output"
 mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" "$work/test-faults" \
 	"$output/faults"
+# With their times, so that only what has changed is built.
 for copy in kmod faults; do
-	cp -r kmod/. "$work/$copy"
-	cp -r include/uapi "$work/$copy/include"
+	cp -a kmod/. "$work/$copy"
+	cp -a include/uapi "$work/$copy/include"
 done
-cp tests/vm/faults/faults.* "$work/faults"
+cp -a tests/vm/faults/faults.* "$work/faults"
 cat tests/vm/faults/Kbuild.more >>"$work/faults/Kbuild"
 for copy in test test-faults; do
-	cp tests/vm/modules/* "$work/$copy"
+	cp -a tests/vm/modules/* "$work/$copy"
 done
 # shellcheck source=packaging/META
 . packaging/META
 build kmod NDA_VERSION="$NDA_VERSION"
+# The probes' answers are the same.
+cp "$work/kmod/compat/config.h" "$work/faults/compat"
 build faults NDA_VERSION="$NDA_VERSION"
 build test KBUILD_EXTRA_SYMBOLS="$(realpath "$work/kmod")/Module.symvers"
 build test-faults KBUILD_EXTRA_SYMBOLS="$(realpath "$work/faults")/Module.symvers"

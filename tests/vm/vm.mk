@@ -38,6 +38,10 @@ $(VM_KMOD_PROGRAMS): $$(call objs,$$(wildcard tests/vm/kmod-*/$$(@F).cc))
 # Its write() stands in for the C library's in libibverbs too.
 $(B)/tests/vm/kmod_kick: VM_KMOD_LIBS := -libverbs -rdynamic
 
+VM_FILES += $(B)/tests/vm/kmod_bench
+$(B)/tests/vm/kmod_bench: $(call objs,tests/vm/bench-kmod/kmod_bench.cc)
+	$(call prog,$@,$^,-libverbs -lgtest)
+
 VM_FILES += $(B)/tests/vm/kmod_caller32
 $(B)/tests/vm/kmod_caller32: tests/vm/kmod-abi/caller32.c include/uapi/nda.h
 	$(call say,CC,$@)
@@ -74,8 +78,8 @@ check-vm:
 
 # Prints what the benchmark said; it fails only where a program did.
 bench-vm:
-	@$(MAKE) --no-print-directory check-vm VM_TESTS=bench-rxe
-	@sed -n 's/^bench: *//p' $(VM)/log/bench-rxe/console
+	@$(MAKE) --no-print-directory check-vm VM_TESTS='bench-rxe bench-kmod'
+	@sed -n 's/^bench: *//p' $(VM)/log/bench-rxe/console $(VM)/log/bench-kmod.*/console
 
 vm-files: $(VM_FILES)
 	@:

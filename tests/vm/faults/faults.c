@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Tells what is to fail: nda.ko's parameter fail_at, by the numbers. */
+#include <linux/export.h>
 #include <linux/moduleparam.h>
 
 static DEFINE_SPINLOCK(nda_fault_lock);
@@ -17,3 +18,4 @@ bool nda_fault(void)
 	spin_unlock_irqrestore(&nda_fault_lock, flags);
 	return fails;
 }
+EXPORT_SYMBOL_GPL(nda_fault);
