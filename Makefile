@@ -81,10 +81,13 @@ tests: $(TESTS) $(TEST_HELPERS)
 # A directory's own flags are in CXXFLAGS_dir_ectory.
 flags_of = $(CPPFLAGS) $(CXXFLAGS) $(CXXFLAGS_$(subst /,_,$(patsubst %/,%,$(dir $(1)))))
 
+# Tells lint what it need not look for again.
+warned = $(B)/lint/$*.warned
 $(B)/obj/%.o: %.cc
 	$(call say,CXX,$<)
-	@mkdir -p $(dir $@)
-	$(Q)$(CXX) $(call flags_of,$<) -MMD -MP -c -o $@ $<
+	@mkdir -p $(dir $@ $(warned))
+	$(Q)$(CXX) $(call flags_of,$<) -MMD -MP -MT $@ -MT $(warned) -c -o $@ $<
+	$(if $(WERROR),@touch $(warned))
 
 -include $(shell [ -d $(B) ] && find $(B)/obj $(B)/lint -name '*.d' 2>/dev/null)
 

@@ -55,7 +55,8 @@ need-%:
 	@packaging/deps --need $*
 
 # Sources are checked once until they, or what they include, change: by g++ with warnings as
-# errors, then by clang-tidy, whose clang also analyses thread safety.
+# errors, unless a build with WERROR=1 was that, then by clang-tidy, whose clang also analyses
+# thread safety.
 LINT_SOURCES := $(sort $(shell find lib providers -name '*.cc'))
 lint: need-lint
 	@status=0; LINT_CPPFLAGS='$(CPPFLAGS)' tests/lint.sh || status=1; \
@@ -64,10 +65,14 @@ lint: need-lint
 lint-sources: $(LINT_SOURCES:%.cc=$(B)/lint/%.ok)
 	@echo '  LINT    sources: clean'
 
-$(B)/lint/%.ok: %.cc .clang-tidy
-	$(call say,TIDY,$<)
+$(LINT_SOURCES:%.cc=$(B)/lint/%.warned): $(B)/lint/%.warned: %.cc
+	$(call say,WARN,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(CXX) $(call flags_of,$<) -Werror -fsyntax-only -MMD -MP -MF $(@:.ok=.d) -MT $@ $<
+	$(Q)$(CXX) $(call flags_of,$<) -Werror -fsyntax-only -MMD -MP -MF $(@:.warned=.d) -MT $@ $<
+	@touch $@
+
+$(B)/lint/%.ok: %.cc $(B)/lint/%.warned .clang-tidy
+	$(call say,TIDY,$<)
 	$(Q)clang-tidy --quiet $< -- $(call flags_of,$<) -Wthread-safety 2>$@.log || \
 		{ grep -v 'warnings generated' $@.log; exit 1; }
 	@touch $@
