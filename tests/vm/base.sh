@@ -1,11 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# base.sh DIRECTORY: makes what every machine starts from, out of the distribution's packages:
-# DIRECTORY/base/{vmlinux,base.cpio,version,lacks}; lacks names the modules that tests ask for and
-# the kernel does not have. The kernel is that of the installed
-# linux-headers-amd64, so that modules built against those headers load. Downloads stay in
-# DIRECTORY/packages; nothing is done unless a package or a script has changed.
+# base.sh DIRECTORY [NAME]: makes what every machine with that kernel starts from, out of the
+# distribution's packages: DIRECTORY/kernels/NAME/{kernel,base.cpio,version,lacks}; lacks names the
+# modules that tests ask for and the kernel does not have. Without NAME the kernel is that of the
+# installed linux-headers-amd64, so that modules built against those headers load, and
+# DIRECTORY/base is it; others are fetched by kernel.sh, and 'debug' is built by debug.sh.
+# Downloads stay; nothing is done unless a package or a script has changed.
 
 set -eu
 
@@ -17,11 +18,12 @@ fail()
 
 here=$(dirname "$0")
 dir=$1
+name=${2:-}
 packages=$dir/packages
-base=$dir/base
 
-# With what they depend on, and what they ask for by name at run time.
-modules='rdma_rxe rdma_ucm crc32_generic dummy virtio_pci virtio_net'
+# With what they depend on. What rdma_rxe asks for by name at run time, crc32_generic, is not in
+# every kernel.
+modules='rdma_rxe rdma_ucm dummy virtio_pci virtio_net'
 # What tests ask for besides.
 asked=$(sed -n 's/^# vm-modules: *//p' "$here"/*/run | tr ' ' '\n' | sort -u)
 programs='dash ip rdma kmod ibv_devices ibv_devinfo ibv_rc_pingpong ib_write_bw ib_write_lat
@@ -80,9 +82,11 @@ fetch_image()
 	fetch "$image=$release" "$image-unsigned=$release"
 }
 
-mkdir -p "$packages"
-choose_kernel
-if ! find_image >/dev/null && ! fetch_image; then
+fetch_installed_image()
+{
+	if find_image >/dev/null || fetch_image; then
+		return
+	fi
 	# The lists are old, or the archive has a newer kernel only.
 	apt_get update
 	if ! fetch_image; then
@@ -93,37 +97,76 @@ if ! find_image >/dev/null && ! fetch_image; then
 		choose_kernel
 		fetch_image || fail "$(cat "$dir/fetch.log")"
 	fi
+}
+
+mkdir -p "$packages"
+choose_kernel
+series=$(echo "$version" | sed 's/^\([0-9]*\.[0-9]*\).*/\1/')
+if [ -z "$name" ] || [ "$name" = "$series" ]; then
+	fetch_installed_image
+	base=$dir/kernels/$series
+	mkdir -p "$base"
+	echo "/lib/modules/$version/build" >"$base/build"
+	rm -f "$base/chroot"
+	if [ "$(readlink "$dir/base")" != "kernels/$series" ]; then
+		rm -rf "$dir/base"
+		ln -s "kernels/$series" "$dir/base"
+	fi
+	set -- "$(find_image)"
+else
+	base=$dir/kernels/$name
+	case $name in
+	debug) "$here/debug.sh" "$dir" ;;
+	*) "$here/kernel.sh" "$dir" "$name" ;;
+	esac
+	version=$(cat "$base/version")
+	set -- "$base"/packages/*
 fi
 if ! one 'busybox-static_*.deb' >/dev/null; then
 	echo "  FETCH   busybox-static"
 	fetch busybox-static || fail "$(cat "$dir/fetch.log")"
 fi
-image_file=$(find_image)
 busybox_file=$(one 'busybox-static_*.deb')
 
 key=$(
-	basename "$image_file" "$busybox_file"
+	for file in "$@" "$busybox_file"; do
+		basename "$file"
+	done
 	# What is packed comes from packages that are installed.
 	dpkg-query -W
 	echo "$asked"
 	cat "$0" "$here/pack.py" "$here/vmlinux.py"
 )
 key=$(echo "$key" | sha256sum | cut -d ' ' -f 1)
-[ "$(cat "$base/key" 2>/dev/null)" != "$key" ] || exit 0
+[ "$(cat "$base/base.key" 2>/dev/null)" != "$key" ] || exit 0
 
 echo "  VMBASE  $version"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-rm -rf "$base"
-mkdir -p "$base" "$work/image" "$work/tree"
+rm -f "$base"/base.* "$base/kernel" "$base/lacks"
+mkdir -p "$work/image/usr/lib" "$work/tree"
 
-dpkg-deb --fsys-tarfile "$image_file" | tar -x -C "$work/image" ./boot ./lib/modules
-"$here/vmlinux.py" "$work/image/boot/vmlinuz-$version" "$base/vmlinux"
+# Where the modules are depends on the release; /lib/modules is one place or the other.
+ln -s usr/lib "$work/image/lib"
+for file in "$@"; do
+	case $file in
+	*.deb) dpkg-deb --fsys-tarfile "$file" ;;
+	*) cat "$file" ;;
+	esac | tar -x --keep-directory-symlink --exclude=./usr/share -C "$work/image"
+done
+image=$work/image/boot/vmlinuz-$version
+[ -f "$image" ] || image=$work/image/lib/modules/$version/vmlinuz
+if [ "$name" = debug ]; then
+	# KASAN's is not ready for the entry that QEMU takes into an unpacked one.
+	cp "$image" "$base/kernel"
+else
+	"$here/vmlinux.py" "$image" "$base/kernel"
+fi
 
 # The modules with those they need; their index is made for these alone.
 depmod -b "$work/image" "$version"
 : >"$base/lacks"
-for module in $asked; do
+for module in crc32_generic $asked; do
 	if modprobe -d "$work/image" -S "$version" --show-depends "$module" >/dev/null 2>&1; then
 		modules="$modules $module"
 	else
@@ -176,4 +219,4 @@ libc=$(ldd "$(command -v dash)" | sed -n 's|.*=> \(/.*/libc\.so\.6\) .*|\1|p')
 "$here/pack.py" "$base/base.cpio" "$tree=/" "$@" "$provider" \
 	/etc/libibverbs.d/rxe.driver "$(dirname "$libc")/libgcc_s.so.1"
 echo "$version" >"$base/version"
-echo "$key" >"$base/key"
+echo "$key" >"$base/base.key"

@@ -1,21 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# modules.sh DIRECTORY VERSION OUTPUT: builds the modules and those of tests for that kernel, whose
-# headers are installed, in DIRECTORY/modules/VERSION, and puts them into OUTPUT; into
-# OUTPUT/faults go nda.ko with faults/ and the tests' modules built against it.
+# modules.sh DIRECTORY NAME [ARGUMENT...]: builds the modules and those of tests for the kernel NAME
+# that base.sh made in DIRECTORY, with the arguments for make, in DIRECTORY/kernels/NAME/modules,
+# and puts them into DIRECTORY/kernels/NAME/kmod; into kmod/faults go nda.ko with faults/ and the
+# tests' modules built against it. What the compiler and the checkers said is in kmod/log.
 
 set -eu
 
-work=$1/modules/$2 output=$3
-kdir=/lib/modules/$2/build
+here=$(dirname "$0")
+dir=$1 name=$2
+shift 2
+work=$dir/kernels/$name/modules output=$dir/kernels/$name/kmod
 
 build() # build FOLDER ARGUMENT...
 {
 	folder=$work/$1
 	shift
-	if ! make -s -C "$kdir" M="$(realpath "$folder")" "$@" modules >"$folder/log" 2>&1; then
-		cat "$folder/log"
+	if ! "$here/kbuild.sh" "$dir" "$name" "$folder" -s "$@" modules >>"$output/log" 2>&1; then
+		cat "$output/log"
 		exit 1
 	fi
 }
@@ -23,6 +26,7 @@ build() # build FOLDER ARGUMENT...
 echo "  KBUILD  $output"
 mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" "$work/test-faults" \
 	"$output/faults"
+: >"$output/log"
 # With their times, so that only what has changed is built.
 for copy in kmod faults; do
 	cp -a kmod/. "$work/$copy"
@@ -35,12 +39,13 @@ for copy in test test-faults; do
 done
 # shellcheck source=packaging/META
 . packaging/META
-build kmod NDA_VERSION="$NDA_VERSION"
+symbols=$(realpath "$work")
+build kmod NDA_VERSION="$NDA_VERSION" "$@"
 # The probes' answers are the same.
 cp "$work/kmod/compat/config.h" "$work/faults/compat"
 build faults NDA_VERSION="$NDA_VERSION"
-build test KBUILD_EXTRA_SYMBOLS="$(realpath "$work/kmod")/Module.symvers"
-build test-faults KBUILD_EXTRA_SYMBOLS="$(realpath "$work/faults")/Module.symvers"
+build test KBUILD_EXTRA_SYMBOLS="$symbols/kmod/Module.symvers" "$@"
+build test-faults KBUILD_EXTRA_SYMBOLS="$symbols/faults/Module.symvers"
 rm -f "$output"/*.ko "$output"/faults/*.ko
 cp "$work"/kmod/*.ko "$work"/test/*.ko "$output"
 cp "$work"/faults/*.ko "$work"/test-faults/*.ko "$output/faults"

@@ -1,11 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""run.py BUILD-DIRECTORY [TEST...]: runs tests in virtual machines, all of them by default.
+"""run.py [--kernel NAME] [--suite WORD]... BUILD-DIRECTORY [TEST...]: runs tests in machines.
+
+The machines are virtual ones. It runs the tests that are named, or those of the suites, or all.
+The kernel is that of the installed headers, or the one that base.sh knows by NAME.
 
 A test is a folder beside this file with an executable 'run', which says of itself in comments:
 
   # vm-files: FILE...       what it needs of the build directory, which is /build in the machine;
-                            where a file is missing the test is skipped
+                            where a file is missing the test is skipped. What is below vm/kmod/,
+                            modules, is that of the machine's kernel
   # vm-timeout: SECONDS     60 by default
   # vm-share: WORD          shares a machine with the other tests of that word
   # vm-machines: 2          is run by two machines at once, of the roles a and b, with a cable
@@ -19,17 +23,18 @@ A test is a folder beside this file with an executable 'run', which says of itse
                             complaint matches; 'died REGEX': the machine ends before the test,
                             and its console matches
   # vm-suite: WORD          belongs to that suite, which other kernels run too
-  # vm-when: asked          is run only when it is named, by default always
+  # vm-when: asked          is run only when it or its suite is named, by default always
 
 A kernel complaint (see the file complaints) that is not expected fails the test. An executable
 'check' in the folder is then run here, with the folder of the logs as its argument.
 
 Tests share a machine only where they agree on its devices and on what is appended.
 
-Logs are in BUILD-DIRECTORY/vm/log/TEST, for two machines with .a and .b: console, results (what
+Logs are in BUILD-DIRECTORY/vm/log/TEST (with --kernel in vm/kernels/NAME/log), for two machines with .a and .b: console, results (what
 guest/init writes), qemu, and capture.pcap of what was on the cable.
 """
 
+import argparse
 import copy
 import os
 import re
@@ -75,7 +80,7 @@ DEVICES = {
     "pci": (PCI, "intel_iommu=off"),
     "pci-iommu": (
         ["intel-iommu,intremap=on,caching-mode=on"] + PCI,
-        "intel_iommu=on iommu=nopt iommu.strict=1",
+        "intel_iommu=on,strict iommu=nopt iommu.strict=1",
     ),
     "pci-iommu-lazy": (
         ["intel-iommu,intremap=on,caching-mode=off"] + PCI,
@@ -132,18 +137,20 @@ class Test:
 class Machine:
     """One that runs; it ends at the latest with the 'with' block."""
 
-    def __init__(self, log, role, initrd, base, processors, test, options):
+    def __init__(self, runner, log, role, initrd, processors, test, options):
         suffix = "." + role if role else ""
         self.role = role
         self.files = {}
         for kind in ("console", "results", "qemu"):
             self.files[kind] = os.path.join(log, kind + suffix)
             open(self.files[kind], "w").close()
-        command = "qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -m 1024M".split()
+        command = "qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max".split()
         command += "-nodefaults -no-user-config -display none -no-reboot".split()
-        command += ["-smp", str(processors), "-kernel", os.path.join(base, "vmlinux")]
+        command += ["-m", runner.memory, "-smp", str(processors)]
+        command += ["-kernel", os.path.join(runner.base, "kernel")]
         devices, append = DEVICES[test.devices]
         append = f"{APPEND} vm.role={role} vm.devices={test.devices} {append} {test.append}"
+        append += " " + runner.append
         command += ["-initrd", initrd, "-append", append]
         command += ["-serial", "file:" + self.files["console"]]
         command += ["-serial", "file:" + self.files["results"]]
@@ -221,10 +228,16 @@ def judge(test, got, complaints, console):
 
 
 class Runner:
-    def __init__(self, build):
+    def __init__(self, build, kernel):
         self.build = build
-        self.base = os.path.join(build, "vm", "base")
-        self.logs = os.path.join(build, "vm", "log")
+        self.vm = os.path.join(build, "vm")
+        self.base = os.path.join(self.vm, "kernels", kernel) if kernel else self.vm + "/base"
+        self.logs = os.path.join(self.base if kernel else self.vm, "log")
+        debug = kernel == "debug"
+        # The checkers need memory, and time.
+        self.memory = "2048M" if debug else "1024M"
+        self.append = "kasan_multi_shot dummy.numdummies=0" if debug else ""
+        self.patience = 5 if debug else 1
         self.count = {PASS: 0, FAIL: 0, SKIP: 0}
 
     def report(self, test, verdict, seconds, why=""):
@@ -235,7 +248,7 @@ class Runner:
     def missing(self, test):
         """Why it cannot be run here, or None."""
         for file in test.files:
-            if not os.path.exists(os.path.join(self.build, file)):
+            if not os.path.exists(self.host_path(file)):
                 return f"{file} is not built"
         with open(os.path.join(self.base, "lacks")) as file:
             lacks = file.read().split()
@@ -243,6 +256,12 @@ class Runner:
             if module in lacks:
                 return f"the kernel has no module {module}"
         return None
+
+    def host_path(self, file):
+        """Of what a test names."""
+        if (file + "/").startswith("vm/kmod/"):
+            return os.path.join(self.base, file[len("vm/") :])
+        return os.path.join(self.build, file)
 
     def run(self, tests):
         """Runs them in one machine, or one test in two."""
@@ -280,7 +299,7 @@ class Runner:
         """What the machine starts from: the base and an archive with the tests."""
         plan, overlay, initrd = (os.path.join(work, n) for n in ("tests", "overlay", "initrd"))
         with open(plan, "w") as file:
-            file.writelines(f"{test.name} {test.timeout}\n" for test in tests)
+            file.writelines(f"{test.name} {test.timeout * self.patience}\n" for test in tests)
         command = [os.path.join(HERE, "pack.py"), "--build", self.build]
         command += ["--has", os.path.join(self.base, "base.cpio.list"), overlay]
         command.append(plan + "=/vm/tests")
@@ -288,7 +307,7 @@ class Runner:
             command.append(os.path.join(HERE, part))
         for test in tests:
             command.append(f"{test.folder}=/vm/{test.name}")
-            command += [os.path.join(self.build, file) for file in test.files]
+            command += [f"{self.host_path(file)}=/build/{file}" for file in test.files]
         subprocess.run(command, check=True)
         with open(initrd, "wb") as joined:
             for part in (os.path.join(self.base, "base.cpio"), overlay):
@@ -300,14 +319,15 @@ class Runner:
         """Runs the machines to their ends. The one that is done first waits for the other."""
         two = tests[0].machines == 2
         seconds = BOOT_SECONDS + sum(test.timeout for test in tests) * (2 if two else 1)
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds * self.patience
         if not two:
-            with Machine(log, "", initrd, self.base, 2, tests[0], []) as machine:
+            with Machine(self, log, "", initrd, 2, tests[0], []) as machine:
                 return [machine], [machine.wait(deadline)]
         capture = f"filter-dump,id=dump,netdev=wire,file={log}/capture.pcap,maxlen=65535"
         a_options = cable(work, "a", "b") + ["-object", capture]
-        with Machine(log, "a", initrd, self.base, 1, tests[0], a_options) as a:
-            with Machine(log, "b", initrd, self.base, 1, tests[0], cable(work, "b", "a")) as b:
+        b_options = cable(work, "b", "a")
+        with Machine(self, log, "a", initrd, 1, tests[0], a_options) as a:
+            with Machine(self, log, "b", initrd, 1, tests[0], b_options) as b:
                 return [a, b], [a.wait(deadline), b.wait(deadline)]
 
     def settle(self, test, log, machines, ends, took):
@@ -371,12 +391,21 @@ def every_test():
 def main():
     # So that machines are ended then too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    build, names = sys.argv[1], sys.argv[2:]
-    runner = Runner(build)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kernel")
+    parser.add_argument("--suite", action="append", default=[])
+    parser.add_argument("build")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    runner = Runner(args.build, args.kernel)
+    base = [os.path.join(HERE, "base.sh"), runner.vm] + ([args.kernel] if args.kernel else [])
     try:
-        named = [Test(name) for name in dict.fromkeys(names or every_test())]
-        tests = [test for one in named if names or one.always for test in one.each()]
-        subprocess.run([os.path.join(HERE, "base.sh"), os.path.join(build, "vm")], check=True)
+        named = [Test(name) for name in dict.fromkeys(args.names or every_test())]
+        if args.suite:
+            named = [test for test in named if test.suite in args.suite]
+        asked = args.names or args.suite
+        tests = [test for one in named if asked or one.always for test in one.each()]
+        subprocess.run(base, check=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         sys.exit(f"run.py: {error}")
     for group in groups(tests):

@@ -4,7 +4,7 @@
 VM := $(B)/vm
 VM_FILES := $(B)/tests/vm/open_extend $(B)/tests/vm/rxe_driver $(B)/tests/vm/rxe_group \
 	$(B)/tests/mock/libextend_rxe.so \
-	$(B)/tests/mock/libextend_unlinked.so $(B)/tests/vm/nda_vm_complain.ko \
+	$(B)/tests/mock/libextend_unlinked.so \
 	$(B)/tests/vm/compat32
 # The tests to run, all of them by default.
 VM_TESTS ?=
@@ -48,33 +48,35 @@ $(B)/tests/vm/kmod_caller32: tests/vm/kmod-abi/caller32.c include/uapi/nda.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) -m32 -static -O2 -Wall -Wextra -Werror -Iinclude -o $@ $<
 
-# Kbuild works where the sources are: in a copy.
-VM_MODULE_SOURCES := tests/vm/complaint/nda_vm_complain.c tests/vm/complaint/Kbuild
-$(B)/tests/vm/nda_vm_complain.ko: $(VM_MODULE_SOURCES) $(VM)/base/version
-	$(call say,KBUILD,$@)
-	@mkdir -p $(VM)/complaint
-	@cp $(VM_MODULE_SOURCES) $(VM)/complaint/
-	$(Q)$(MAKE) -s -C /lib/modules/$$(cat $(VM)/base/version)/build \
-		M=$(abspath $(VM)/complaint) modules >$(VM)/complaint/log 2>&1 || \
-		{ cat $(VM)/complaint/log; exit 1; }
-	@mkdir -p $(@D)
-	@cp $(VM)/complaint/nda_vm_complain.ko $@
-
 # Looked at each time; the file changes only when the machine's inputs have.
 $(VM)/base/version: FORCE
 	@tests/vm/base.sh $(VM)
 
 # The modules, and those of tests, for the machine's kernel.
-VM_FILES += $(VM)/kmod/built
-$(VM)/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/faults/*) \
+VM_FILES += $(VM)/base/kmod/built
+$(VM)/base/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/faults/*) \
 		tests/vm/modules.sh $(VM)/base/version
-	@tests/vm/modules.sh $(VM) $$(cat $(VM)/base/version) $(VM)/kmod
+	@tests/vm/modules.sh $(VM) $$(basename $$(readlink $(VM)/base))
 	@touch $@
 
 check-vm:
 	@packaging/deps build vm
 	@$(MAKE) --no-print-directory $(JOBS) all vm-files
 	@tests/vm/run.py $(B) $(VM_TESTS)
+
+# The kernels to check the modules with.
+KERNELS ?= 5.10 6.1 6.12 7.2
+check-kernels:
+	@packaging/deps build vm kernels
+	@$(MAKE) --no-print-directory $(JOBS) vm-programs
+	@tests/vm/kernels.sh $(B) $(KERNELS)
+
+check-vm-debug:
+	@packaging/deps build vm debug
+	@$(MAKE) --no-print-directory $(JOBS) vm-programs
+	@tests/vm/base.sh $(VM) debug
+	@tests/vm/modules.sh $(VM) debug
+	@tests/vm/run.py --kernel debug --suite kmod --suite rxe --suite debug $(B) $(VM_TESTS)
 
 # Prints what the benchmark said; it fails only where a program did.
 bench-vm:
@@ -84,9 +86,15 @@ bench-vm:
 vm-files: $(VM_FILES)
 	@:
 
+# All that tests need but modules.
+vm-programs: lib providers tools $(filter-out $(VM)/base/kmod/built,$(VM_FILES))
+	@:
+
 FORCE:
 
-.PHONY: check-vm bench-vm vm-files FORCE
+.PHONY: check-vm check-kernels check-vm-debug bench-vm vm-files vm-programs FORCE
 
 ## check-vm    installs what is missing, builds, runs the tests in virtual machines; VM_TESTS=...
+## check-kernels  builds the modules, and runs their tests, with each of KERNELS
+## check-vm-debug  runs the tests of modules and of Soft-RoCE with a debug kernel
 ## bench-vm    compares nda-perf with ib_write_bw on one device in a virtual machine
