@@ -54,7 +54,11 @@ enum nda_group_flags {
  * @channel: of all queues; its comp_mask counts. In a group of several formats, what
  *   jetties cannot do (nda/channel.h) is for the others alone
  * @flags: enum nda_group_flags, the same on every PE
- * @reserved: must be 0
+ * @heap_way: enum nda_mr_way, how RDMA devices reach the heap of this PE: NDA_MR_PAGES to
+ *   NDA_MR_HOST demand that way; NDA_MR_ANY tries them in order, or takes that of
+ * NDA_MR_WAY in the environment. With NDA_MR_HOST the heap is host memory that is mapped to
+ * the NPU; queues and tables stay in NPU memory. Software NICs have their own way in any
+ * case
  */
 struct nda_group_attr {
 	uint64_t comp_mask;
@@ -63,7 +67,7 @@ struct nda_group_attr {
 	uint32_t queues_per_core;
 	struct nda_channel_attr channel;
 	uint32_t flags;
-	uint32_t reserved;
+	uint32_t heap_way;
 };
 
 /**
@@ -82,7 +86,8 @@ struct nda_group_attr {
  * Returns the group, to be destroyed by nda_group_destroy, or NULL with errno, the same on
  * every PE
  *   EINVAL      an argument, or PEs disagree about one
- *   EOPNOTSUPP  relays, and no NIC is UDMA; or as of nda_channel_create
+ *   EOPNOTSUPP  relays, and no NIC is UDMA; no way for a NIC to reach the heap; or as of
+ *               nda_channel_create
  *   EBUSY       soft: this process belongs to another job's session
  *   ENETDOWN    a NIC's port is down
  *   ENOMEM      no memory, or none in the NPU
@@ -141,6 +146,30 @@ int nda_group_heap_alloc(
  */
 int nda_group_heap_free(struct nda_group *group, uint64_t addr) NDA_NOEXCEPT;
 
+/**
+ * nda_group_heap_query - how a NIC reaches the own heap
+ * @nic: of the group, below n_nics
+ * @info: out
+ * @info_size: sizeof(*info)
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_heap_query(const struct nda_group *group, uint32_t nic,
+	struct nda_mr_info *info, size_t info_size) NDA_NOEXCEPT;
+
+/**
+ * nda_group_check - whether the own heap and the doorbells are still there
+ *
+ * Not collective; may be called while a kernel runs, at any rate: it asks the kernel only
+ * when that has said that something of this NPU's was revoked.
+ *
+ * Returns 0; -ESTALE: the kernel took the heap away from a NIC, since its memory was freed
+ * or its device is gone, or a page of doorbells from the NPU, and nda_error_detail() says
+ * which and why: transfers to it end in errors, and the group is of no more use; -EINVAL;
+ * or what /dev/nda gave.
+ */
+int nda_group_check(const struct nda_group *group) NDA_NOEXCEPT;
+
 /* First address of the own heap, an NPU address; 0 with the error detail set if @group is
  * no group. */
 uint64_t nda_group_heap_base(const struct nda_group *group) NDA_NOEXCEPT;
@@ -179,6 +208,7 @@ int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
  *   -EINVAL      @group is no group
  *   -EBUSY       a kernel runs, or queues are lent to a view; nothing was done
  *   -ENETDOWN    a NIC's port is down
+ *   -ESTALE      a PE's heap is gone, see nda_group_check; nothing was done
  *   other        of the bootstrap, the NIC or its extension driver. Queue pairs that are
  *                not repaired are in error on at least one end, with NDA_FLUSHED where
  *                there was none; the call may be tried again
@@ -211,10 +241,28 @@ int nda_group_region_register(struct nda_group *group, uint64_t addr, uint64_t s
 int nda_group_region_deregister(struct nda_group_region *region) NDA_NOEXCEPT;
 
 /**
+ * nda_group_region_query - how a NIC reaches the region
+ * @nic: of the group, below n_nics
+ * @info: out
+ * @info_size: sizeof(*info)
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_group_region_query(const struct nda_group_region *region, uint32_t nic,
+	struct nda_mr_info *info, size_t info_size) NDA_NOEXCEPT;
+
+/**
+ * nda_group_region_check - whether the region's memory is still there
+ *
+ * Returns as nda_mr_check, of the first NIC that reaches it no more.
+ */
+int nda_group_region_check(const struct nda_group_region *region) NDA_NOEXCEPT;
+
+/**
  * nda_group_region_export - what a peer needs to import the region
  * @desc: out; opaque, versioned. Who has it may reach the region as its access allows
  *
- * Returns 0 or -EINVAL.
+ * Returns 0, -EINVAL, or -ESTALE: its memory is gone, see nda_group_region_check.
  */
 int nda_group_region_export(
 	struct nda_group_region *region, uint8_t desc[NDA_REGION_DESC_BYTES]) NDA_NOEXCEPT;

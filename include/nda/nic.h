@@ -133,19 +133,93 @@ enum nda_access {
 	NDA_ACCESS_REMOTE_ATOMIC = 1 << 3,
 };
 
+/*
+ * How a NIC of the kernel's comes to reach NPU memory. The ways are tried in this order;
+ * the first that works is taken. NDA_MR_WAY=pages|dmabuf|peer|host in the environment
+ * allows one alone (host: for groups' heaps; other memory goes by the order). It is for
+ * tests, and is not read in a program that runs with more privilege than its caller.
+ */
+enum nda_mr_way {
+	/* In this order. */
+	NDA_MR_ANY = 0,
+	/* ibv_reg_mr(): the memory is ordinary pages of the host, at the same address. */
+	NDA_MR_PAGES = 1,
+	/* A dma-buf, which /dev/nda makes of NPU memory. */
+	NDA_MR_DMABUF = 2,
+	/* ibv_reg_mr(), by a peer-memory client in the kernel: nda_peermem, or that of the
+	 * NPU's vendor. */
+	NDA_MR_PEER = 3,
+	/* A group's heap alone: all of it is host memory that is mapped to the NPU. */
+	NDA_MR_HOST = 4,
+	/* A software NIC's own: the kernel has no part in it. */
+	NDA_MR_SOFT = 5,
+};
+#define NDA_MR_STEPS 4 /* the ways that are tried: PAGES, DMABUF, PEER, HOST */
+
+/* What came of a way. */
+enum nda_mr_reason {
+	NDA_MR_TAKEN = 0,
+	NDA_MR_NOT_NEEDED = 1,      /* an earlier one was taken */
+	NDA_MR_EXCLUDED = 2,        /* another one was asked for */
+	NDA_MR_NOT_PAGES = 3,       /* the memory is not ordinary pages of the host */
+	NDA_MR_IS_PAGES = 4,        /* it is, and so this way would be PAGES once more */
+	NDA_MR_OTHER_ADDRESSES = 5, /* the NPU's addresses are not the host's */
+	NDA_MR_NO_DEVICE = 6,       /* module nda is not loaded: there is no /dev/nda */
+	NDA_MR_DEVICE_DENIED = 7,   /* no permission to open /dev/nda */
+	NDA_MR_DEVICE_FAILED = 8,   /* /dev/nda cannot be used, or is of another version */
+	NDA_MR_NO_EXPORT = 9,       /* /dev/nda makes no dma-bufs on this kernel */
+	NDA_MR_UNKNOWN_MEMORY = 10, /* it knows no NPU whose memory this is: the text names
+				     * the module that is missing */
+	NDA_MR_EXPORT_FAILED = 11,  /* it could not make a dma-buf of it */
+	NDA_MR_FREED = 12,          /* the memory was freed meanwhile */
+	NDA_MR_NO_DMABUF = 13,    /* libibverbs, or the NIC's driver, takes no dma-bufs, or
+				   * none that may be taken away */
+	NDA_MR_NO_PEER_API = 14,  /* the kernel's RDMA core knows no peer memory */
+	NDA_MR_NO_PEERMEM = 15,   /* refused, and no peer-memory client is known of */
+	NDA_MR_NIC_REFUSED = 16,  /* the NIC, or its driver */
+	NDA_MR_LOCKED_LIMIT = 17, /* no memory, or RLIMIT_MEMLOCK */
+	NDA_MR_HEAPS_ONLY = 18,   /* the memory is no group's heap */
+	NDA_MR_NOT_MAPPED = 19,   /* the NPU could not be given host memory */
+};
+
+/**
+ * struct nda_mr_step - what came of one way
+ * @reason: enum nda_mr_reason
+ * @error: the negative errno that was met, or 0
+ */
+struct nda_mr_step {
+	uint32_t reason;
+	int32_t error;
+};
+
+/**
+ * struct nda_mr_info - how a NIC reaches memory
+ * @way: enum nda_mr_way, NDA_MR_ANY if none worked
+ * @reserved: 0
+ * @steps: of the ways PAGES, DMABUF, PEER, HOST; all 0 if @way is NDA_MR_SOFT
+ */
+struct nda_mr_info {
+	uint32_t way;
+	uint32_t reserved;
+	struct nda_mr_step steps[NDA_MR_STEPS];
+};
+
 /**
  * nda_mr_register - registers NPU memory with a NIC
  * @addr, @size_bytes: NPU memory; its own allocation or a part of one
  * @access: enum nda_access; remote write and atomic need local write
  *
- * The memory must stay allocated until the region is deregistered.
+ * The memory must stay allocated until the region is deregistered. If it is freed all the
+ * same, by its owner, by the end of a process, or with its device, the NIC reaches it no
+ * more where /dev/nda watches over it: nda_mr_check() then says so.
  *
  * Returns the region, to be released by nda_mr_deregister, or NULL with errno
- *   EINVAL      an argument
- *   EFAULT      the range is not memory of @npu
+ *   EINVAL      an argument, or NDA_MR_WAY
+ *   EFAULT      the range is not memory of @npu; or the NIC gave it
  *   EOPNOTSUPP  the NIC cannot reach the memory of this kind of NPU
  *   ERANGE      the NIC gave a key that its queue format cannot carry
- *   other       of the NIC
+ *   other       of the first way that could be tried. nda_error_detail() tells of all, and
+ *               nda_mr_tried() by numbers
  */
 struct nda_mr *nda_mr_register(struct nda_nic *nic, struct nda_npu *npu, uint64_t addr,
 	uint64_t size_bytes, uint32_t access) NDA_NOEXCEPT;
@@ -158,6 +232,36 @@ struct nda_mr *nda_mr_register(struct nda_nic *nic, struct nda_npu *npu, uint64_
  * Returns 0 or -EINVAL.
  */
 int nda_mr_deregister(struct nda_mr *mr) NDA_NOEXCEPT;
+
+/**
+ * nda_mr_query - how the NIC reaches the memory
+ * @info: out
+ * @info_size: sizeof(*info)
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_mr_query(
+	const struct nda_mr *mr, struct nda_mr_info *info, size_t info_size) NDA_NOEXCEPT;
+
+/**
+ * nda_mr_tried - what came of each way in the calling thread's last registration
+ * @info: out; all 0 if there was none
+ * @info_size: sizeof(*info)
+ *
+ * Of the one that failed, or the last one made; of a group's heap or region, the last
+ * NIC's.
+ *
+ * Returns 0 or -EINVAL.
+ */
+int nda_mr_tried(struct nda_mr_info *info, size_t info_size) NDA_NOEXCEPT;
+
+/**
+ * nda_mr_check - whether the memory is still there
+ *
+ * Returns 0; -ESTALE: the kernel took it away from the NIC, and nda_error_detail() says
+ * why; -EINVAL; or what /dev/nda gave. Other memory than that of way DMABUF is not watched.
+ */
+int nda_mr_check(const struct nda_mr *mr) NDA_NOEXCEPT;
 
 /* The key for local use, and the one that a peer needs; 0 with the error detail set if @mr
  * is no region. */

@@ -38,6 +38,8 @@ public:
 	// Addresses of all devices are apart from each other.
 	uint64_t memory_space() const override { return 0; }
 	bool shares_host_addresses() const override { return false; }
+	// The driver reserves them in the host's address space.
+	bool unified_addresses() const override { return true; }
 	int alloc_doorbell_slot(uint64_t size, uint64_t &addr, uint64_t *&host) override;
 	int free_doorbell_slot(uint64_t addr) override;
 

@@ -145,6 +145,27 @@ NDA_API int nda_group_heap_free(nda_group *group, uint64_t addr) noexcept
 	});
 }
 
+NDA_API int nda_group_heap_query(
+	const nda_group *group, uint32_t nic, nda_mr_info *info, size_t info_size) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		if (!object)
+			return -EINVAL;
+		nda_mr_info found = {};
+		const int rc = (*object)->heap_info(nic, found);
+		return rc ? rc : write_info(info, info_size, found, "group: heap query");
+	});
+}
+
+NDA_API int nda_group_check(const nda_group *group) noexcept
+{
+	return guard([&] {
+		auto object = lookup(group);
+		return object ? (*object)->check() : -EINVAL;
+	});
+}
+
 NDA_API uint64_t nda_group_heap_base(const nda_group *group) noexcept
 {
 	auto object = lookup(group);
@@ -190,6 +211,27 @@ NDA_API int nda_group_region_deregister(nda_group_region *region) noexcept
 	});
 }
 
+NDA_API int nda_group_region_query(const nda_group_region *region, uint32_t nic,
+	nda_mr_info *info, size_t info_size) noexcept
+{
+	return guard([&] {
+		auto object = lookup(region);
+		if (!object)
+			return -EINVAL;
+		nda_mr_info found = {};
+		const int rc = (*object)->query(nic, found);
+		return rc ? rc : write_info(info, info_size, found, "region: query");
+	});
+}
+
+NDA_API int nda_group_region_check(const nda_group_region *region) noexcept
+{
+	return guard([&] {
+		auto object = lookup(region);
+		return object ? (*object)->check() : -EINVAL;
+	});
+}
+
 NDA_API int nda_group_region_export(
 	nda_group_region *region, uint8_t desc[NDA_REGION_DESC_BYTES]) noexcept
 {
@@ -199,8 +241,10 @@ NDA_API int nda_group_region_export(
 			return -EINVAL;
 		if (!desc)
 			return fail(-EINVAL, "region: desc is NULL");
-		(*object)->export_desc(desc);
-		return 0;
+		const int rc = (*object)->check();
+		if (!rc)
+			(*object)->export_desc(desc);
+		return rc;
 	});
 }
 

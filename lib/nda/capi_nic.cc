@@ -78,8 +78,11 @@ NDA_API nda_mr *nda_mr_register(nda_nic *nic, nda_npu *npu, uint64_t addr,
 		if (!npu_object)
 			return -EINVAL;
 		std::shared_ptr<Mr> mr;
-		const int rc =
-			Mr::create(*nic_object, *npu_object, addr, size_bytes, access, mr);
+		uint32_t way = NDA_MR_ANY;
+		int rc = mr_way_of_environment(way);
+		if (!rc)
+			rc = Mr::create(*nic_object, *npu_object,
+				{addr, size_bytes, 0, nullptr}, access, way, mr);
 		if (!rc)
 			out = new nda_mr(std::move(mr));
 		return rc;
@@ -93,6 +96,28 @@ NDA_API int nda_mr_deregister(nda_mr *mr) noexcept
 			return -EINVAL;
 		delete mr;
 		return 0;
+	});
+}
+
+NDA_API int nda_mr_query(const nda_mr *mr, nda_mr_info *info, size_t info_size) noexcept
+{
+	return guard([&] {
+		auto object = lookup(mr);
+		return object ? write_info(info, info_size, (*object)->info(), "mr: query")
+			      : -EINVAL;
+	});
+}
+
+NDA_API int nda_mr_tried(nda_mr_info *info, size_t info_size) noexcept
+{
+	return guard([&] { return write_info(info, info_size, mr_tried(), "mr: tried"); });
+}
+
+NDA_API int nda_mr_check(const nda_mr *mr) noexcept
+{
+	return guard([&] {
+		auto object = lookup(mr);
+		return object ? (*object)->check() : -EINVAL;
 	});
 }
 

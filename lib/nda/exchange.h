@@ -13,8 +13,8 @@ namespace nda {
 
 // How a step went on one PE; travels with what the step exchanges.
 struct StepReport {
-	int32_t code; // 0 or a negative errno
-	char text[252];
+	int32_t code;   // 0 or a negative errno
+	char text[764]; // long enough for the story of a registration
 };
 
 // The report of a step that gave code in this thread.

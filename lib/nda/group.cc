@@ -17,7 +17,7 @@ namespace nda {
 namespace {
 
 constexpr uint32_t hello_magic = 0x4741444e; // "NDAG" in memory
-constexpr uint32_t hello_version = 3;
+constexpr uint32_t hello_version = 4;
 constexpr uint64_t heap_bytes_default = 64ull << 20;
 constexpr uint64_t page = 4096;
 // Of a view's buffer for results of atomics: what kernels of that library expect per peer.
@@ -113,8 +113,9 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 	if (!rc && (a.flags & ~group_flags))
 		rc = fail(-EINVAL, "attr: flags has unknown bits 0x%x",
 			a.flags & ~group_flags);
-	if (!rc && a.reserved)
-		rc = fail(-EINVAL, "attr: reserved is not 0");
+	if (!rc && a.heap_way > NDA_MR_HOST)
+		rc = fail(
+			-EINVAL, "attr: heap_way %u is no way to reach memory", a.heap_way);
 	if (!rc && a.n_cores > npu_cores_max)
 		rc = fail(-EINVAL, "attr: n_cores %u is not in 1..%u", a.n_cores,
 			npu_cores_max);
@@ -126,6 +127,9 @@ int Group::read_attr(const nda_group_attr *attr, size_t attr_size)
 			static_cast<unsigned long long>(a.heap_bytes));
 	if (!rc)
 		rc = read_channel_attr(config_, &a.channel, sizeof(a.channel));
+	heap_way_ = a.heap_way;
+	if (!rc && heap_way_ == NDA_MR_ANY)
+		rc = mr_way_of_environment(heap_way_);
 	if (rc)
 		return rc;
 	n_cores_ = a.n_cores ? a.n_cores : 1;
@@ -175,26 +179,96 @@ int Group::count_rows()
 	return fail(-EINVAL, "attr: %llu queues are too many for a table", queues);
 }
 
-int Group::create_heap()
+int Group::register_heap(const nda_mr_info *tried)
 {
-	reserved_bytes_ = page_up(scratch_offset(tables_.size(), n_queues()));
+	const MemoryRange range = {heap_buffer_.addr(), reserved_bytes_ + heap_bytes_,
+		heap_buffer_.host(), tried};
+	for (const std::shared_ptr<Nic> &nic : nics_) {
+		std::shared_ptr<Mr> mr;
+		const int rc = Mr::create(nic, npu_, range,
+			NDA_ACCESS_LOCAL_WRITE | NDA_ACCESS_REMOTE_WRITE |
+				NDA_ACCESS_REMOTE_READ | NDA_ACCESS_REMOTE_ATOMIC,
+			heap_way_, mr);
+		if (rc)
+			return rc;
+		heap_mrs_.push_back(std::move(mr));
+	}
+	return 0;
+}
+
+int Group::heap_in_npu_memory()
+{
 	int rc = heap_buffer_.alloc(npu_, reserved_bytes_ + heap_bytes_);
 	if (!rc)
 		rc = npu_->memset(heap_buffer_.addr(), 0, reserved_bytes_);
-	for (size_t i = 0; !rc && i < nics_.size(); i++) {
-		std::shared_ptr<Mr> mr;
-		rc = Mr::create(nics_[i], npu_, heap_buffer_.addr(),
-			reserved_bytes_ + heap_bytes_,
-			NDA_ACCESS_LOCAL_WRITE | NDA_ACCESS_REMOTE_WRITE |
-				NDA_ACCESS_REMOTE_READ | NDA_ACCESS_REMOTE_ATOMIC,
-			mr);
-		if (!rc)
-			heap_mrs_.push_back(std::move(mr));
+	return rc ? rc : register_heap(nullptr);
+}
+
+// tried: what came of the other ways before, or nullptr.
+int Group::heap_in_host_memory(const nda_mr_info *tried)
+{
+	int rc = heap_buffer_.alloc_host(npu_, reserved_bytes_ + heap_bytes_);
+	if (rc) {
+		mr_tried() = tried ? *tried : nda_mr_info();
+		mr_tried().steps[NDA_MR_HOST - 1] = {NDA_MR_NOT_MAPPED, rc};
+		return rc;
 	}
+	rc = npu_->memset(heap_buffer_.addr(), 0, reserved_bytes_);
+	return rc ? rc : register_heap(tried);
+}
+
+// Where a NIC reaches NPU memory by no way, the whole heap may be host memory: its
+// addresses are one range for all NICs. No error of the first attempt that this would not
+// mend leads here.
+int Group::find_place_for_heap()
+{
+	if (heap_way_ == NDA_MR_HOST)
+		return heap_in_host_memory(nullptr);
+	const int rc = heap_in_npu_memory();
+	const size_t nic = heap_mrs_.size();
+	if (!rc || !heap_buffer_ || nic >= nics_.size() || heap_way_ != NDA_MR_ANY ||
+		npu_->has_host_pages() || !nics_[nic]->takes_host_memory())
+		return rc;
+	const nda_mr_info tried = mr_tried();
+	const std::string story = error_detail();
+	heap_mrs_.clear();
+	heap_buffer_.reset();
+	if (heap_in_host_memory(&tried) == 0)
+		return 0;
+	const std::string last = error_detail();
+	return fail(
+		rc, "%s; %s: %s", story.c_str(), mr_way_text(NDA_MR_HOST), last.c_str());
+}
+
+int Group::create_heap()
+{
+	int rc = 0;
+	reserved_bytes_ = page_up(scratch_offset(tables_.size(), n_queues()));
+	for (size_t i = 0; !rc && i < nics_.size(); i++)
+		rc = nics_[i]->check_npu(*npu_);
+	if (!rc)
+		rc = find_place_for_heap();
 	if (rc)
 		return fail_in(rc, "heap of %llu bytes",
 			static_cast<unsigned long long>(heap_bytes_));
 	heap_ = std::make_unique<Heap>(heap_bytes_);
+	return 0;
+}
+
+int Group::check() const
+{
+	for (const std::shared_ptr<Mr> &mr : heap_mrs_)
+		if (const int rc = mr->check())
+			return fail_in(rc, "group: PE %u: heap", shape_.pe);
+	return 0;
+}
+
+int Group::heap_info(uint32_t nic, nda_mr_info &info) const
+{
+	if (nic >= heap_mrs_.size())
+		return fail(-EINVAL, "group: heap query: nic %u: there are %zu", nic,
+			heap_mrs_.size());
+	info = heap_mrs_[nic]->info();
 	return 0;
 }
 
@@ -523,7 +597,9 @@ int Group::find_broken(Marks &broken, bool &any)
 		own.resize(n_queues());
 		all.resize(size_t(n_queues()) * shape_.n_pes);
 		broken.resize(n_queues());
-		const int rc = check_idle();
+		int rc = check_idle();
+		if (!rc)
+			rc = check();
 		return rc ? rc : mark_own_broken(own);
 	});
 	int rc = exchange_.agree(local);
@@ -660,14 +736,17 @@ int Group::create_view(View &view)
 {
 	const uint32_t n = shape_.n_pes, row = view.row;
 	const uint32_t nic = shape_.engines[row_at(row).engine].nics[0];
+	const uint64_t amo_bytes = page_up(n * view_amo_bytes);
 	int rc = view.blob.alloc(npu_, page_up(view_bytes(n)));
 	if (!rc)
-		rc = view.amo.alloc(npu_, page_up(n * view_amo_bytes));
+		rc = heap_buffer_.host() ? view.amo.alloc_host(npu_, amo_bytes)
+					 : view.amo.alloc(npu_, amo_bytes);
 	if (!rc)
-		rc = npu_->memset(view.amo.addr(), 0, n * view_amo_bytes);
+		rc = npu_->memset(view.amo.addr(), 0, amo_bytes);
 	if (!rc)
-		rc = Mr::create(nics_[nic], npu_, view.amo.addr(),
-			page_up(n * view_amo_bytes), NDA_ACCESS_LOCAL_WRITE, view.amo_mr);
+		rc = Mr::create(nics_[nic], npu_,
+			{view.amo.addr(), amo_bytes, view.amo.host(), nullptr},
+			NDA_ACCESS_LOCAL_WRITE, heap_way_, view.amo_mr);
 	if (rc)
 		return rc;
 	std::vector<ViewPeer> peers(n);

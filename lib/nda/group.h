@@ -41,6 +41,9 @@ public:
 	int heap_free(uint64_t addr);
 	uint64_t heap_base() const { return heap_buffer_.addr() + reserved_bytes_; }
 	int table(nda_format format, uint64_t &addr) const;
+	int heap_info(uint32_t nic, nda_mr_info &info) const;
+	// -ESTALE if the kernel took away what the group stands on.
+	int check() const;
 
 	int register_region(uint64_t addr, uint64_t size, uint32_t access,
 		std::shared_ptr<Region> &out);
@@ -90,6 +93,10 @@ private:
 	int sort_nics();
 	int count_rows();
 	int create_heap();
+	int find_place_for_heap();
+	int heap_in_npu_memory();
+	int heap_in_host_memory(const nda_mr_info *tried);
+	int register_heap(const nda_mr_info *tried);
 	int create_channels();
 	void fill_hello(Hello &hello) const;
 	int exchange_hellos(int local);
@@ -153,6 +160,7 @@ private:
 	uint32_t n_cores_ = 1;
 	uint32_t queues_per_core_ = 1; // as asked for
 	uint32_t flags_ = 0;
+	uint32_t heap_way_ = NDA_MR_ANY; // as asked for
 	uint64_t heap_bytes_ = 0;
 	uint64_t reserved_bytes_ = 0; // before the heap, see create_heap()
 	NpuBuffer heap_buffer_;

@@ -232,25 +232,21 @@ int Kernel::query_between(uint32_t what, const nda_ioc_bdf &device, const nda_io
 	return 0;
 }
 
-int Kernel::part(uint32_t part, std::string &why) const
+Kernel::Part Kernel::part(uint32_t part) const
 {
-	if (!usable()) {
-		why = why_;
-		return -1;
-	}
+	if (!usable())
+		return {false, false, NDA_WHY_OK, why_};
 	nda_ioc_query query = {};
 	query.what = NDA_QUERY_PART;
 	query.index = part;
 	const int rc = call(NDA_IOC_QUERY, &query);
-	if (rc) {
-		why = std::string(path) + ": query part " + std::to_string(part) + ": " +
-			errno_text(rc);
-		return -1;
-	}
+	if (rc)
+		return {false, false, NDA_WHY_OK,
+			std::string(path) + ": query part " + std::to_string(part) + ": " +
+				errno_text(rc)};
 	if (query.value)
-		return 1;
-	why = why_text(part, query.value2);
-	return 0;
+		return {true, true, NDA_WHY_OK, {}};
+	return {true, false, query.value2, why_text(part, query.value2)};
 }
 
 int Kernel::limit(uint32_t index, uint64_t &limit, uint64_t &in_use) const
@@ -279,9 +275,9 @@ std::string Kernel::backends() const
 {
 	std::string text;
 	for (const uint32_t one : {NDA_PART_ASCEND, NDA_PART_SOFT}) {
-		std::string why;
-		if (part(one, why) != 1)
-			text += (text.empty() ? "" : "; ") + why;
+		const Part p = part(one);
+		if (!p.usable)
+			text += (text.empty() ? "" : "; ") + p.why;
 	}
 	return text;
 }
@@ -415,13 +411,16 @@ int Kernel::destroy(uint32_t handle) const
 	return rc ? fail_errno(rc, "%s: destroy object %u", path, handle) : 0;
 }
 
-uint64_t Kernel::revocations()
+bool Kernel::revocations(uint64_t &n) const
 {
+	uint64_t more = 0;
+	if (!event_)
+		return false;
 	const std::lock_guard<std::mutex> lock(mutex_);
-	uint64_t n = 0;
-	if (event_ && read(event_.get(), &n, sizeof(n)) == sizeof(n))
-		revocations_ += n;
-	return revocations_;
+	if (read(event_.get(), &more, sizeof(more)) == sizeof(more))
+		revocations_ += more;
+	n = revocations_;
+	return true;
 }
 
 // ---- Owners ----------------------------------------------------------------------------
@@ -457,7 +456,8 @@ int KernelObject::status(nda_ioc_status &out) const
 int KernelObject::check() const
 {
 	nda_ioc_status status = {};
-	if (!kernel_)
+	uint64_t revoked = 0;
+	if (!kernel_ || (kernel_->revocations(revoked) && revoked == 0))
 		return 0;
 	const int rc = kernel_->status(handle_, status);
 	if (rc)

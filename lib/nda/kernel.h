@@ -92,9 +92,14 @@ public:
 
 	// NDA_FEATURE_* bits; none of one that cannot be used.
 	bool has(uint64_t features) const { return (features_ & features) == features; }
-	// Whether NDA_PART_* can be used now: 1, 0, or -1 if that is not known. why: if not
-	// 1, in words that name the module.
-	int part(uint32_t part, std::string &why) const;
+	// Of NDA_PART_*, as it is now.
+	struct Part {
+		bool known;
+		bool usable;
+		uint64_t reason; // NDA_WHY_*
+		std::string why; // if not usable, in words that name the module
+	};
+	Part part(uint32_t part) const;
 	// NDA_LIMIT_*, NDA_COUNT_*.
 	int limit(uint32_t index, uint64_t &limit, uint64_t &in_use) const;
 	int count(uint32_t index, uint64_t &value) const;
@@ -110,9 +115,9 @@ public:
 	// va: of a page of this process's; npu: may be all zero.
 	int map_doorbell(uint64_t va, const nda_ioc_bdf &npu, KernelDoorbell &out);
 
-	// How often objects of this file were revoked since it was opened. Costs one read
-	// of a descriptor, so that nobody needs to ask for the status of each.
-	uint64_t revocations();
+	// How often objects of this file were revoked since it was opened, at the price of
+	// reading a descriptor; false: that cannot be told.
+	bool revocations(uint64_t &n) const;
 
 	int status(uint32_t handle, nda_ioc_status &out) const;
 	int destroy(uint32_t handle) const;
@@ -136,9 +141,9 @@ private:
 	int code_ = 0;
 	std::string why_;
 	uint64_t features_ = 0;
-	std::mutex mutex_; // of what follows
 	Fd event_;
-	uint64_t revocations_ = 0;
+	mutable std::mutex mutex_; // of what follows
+	mutable uint64_t revocations_ = 0;
 };
 
 // "0000:3b:00.0"; false if it is none.

@@ -129,31 +129,31 @@ int Nic::create_jetty(const Npu &, uint32_t, queue_buf_dma_mode, std::unique_ptr
 }
 
 int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
-	uint64_t addr, uint64_t size, uint32_t access, std::shared_ptr<Mr> &out)
+	const MemoryRange &range, uint32_t access, uint32_t way, std::shared_ptr<Mr> &out)
 {
-	const auto a = static_cast<unsigned long long>(addr);
-	const auto s = static_cast<unsigned long long>(size);
+	const auto a = static_cast<unsigned long long>(range.addr);
+	const auto s = static_cast<unsigned long long>(range.size);
 	if (access & ~access_all)
 		return fail(-EINVAL, "mr: unknown access flags 0x%x", access & ~access_all);
 	if (access & (NDA_ACCESS_REMOTE_WRITE | NDA_ACCESS_REMOTE_ATOMIC) &&
 		!(access & NDA_ACCESS_LOCAL_WRITE))
 		return fail(
 			-EINVAL, "mr: remote write or atomic needs NDA_ACCESS_LOCAL_WRITE");
-	if (size == 0 || addr + size < addr)
+	if (range.size == 0 || range.addr + range.size < range.addr)
 		return fail(-EINVAL, "mr: range 0x%llx, %llu bytes", a, s);
 	int rc = npu->check_caller("register memory");
 	if (rc)
 		return rc;
-	if (!npu->contains(addr, size))
+	if (!npu->contains(range.addr, range.size))
 		return fail(
 			-EFAULT, "mr: 0x%llx, %llu bytes is not memory of the NPU", a, s);
-	rc = nic->check_npu(*npu);
-	if (rc)
-		return rc;
 	std::shared_ptr<Mr> mr(new Mr(nic, npu));
-	rc = nic->register_memory(addr, size, to_verbs(access), mr->mr_);
+	rc = nic->register_memory(*npu, range, to_verbs(access), way, mr->made_);
+	mr_tried() = mr->made_.info;
 	if (rc)
 		return rc;
+	NDA_LOG(LogLevel::info, "nic %s: reaches 0x%llx, %llu bytes, by %s",
+		nic->name().c_str(), a, s, mr_way_text(mr->made_.info.way));
 	if (nic->format() == NDA_FORMAT_HNS1825 && !hw::hns1825::lkey_fits(mr->lkey()))
 		return fail(-ERANGE,
 			"nic %s: lkey 0x%x has more than the 30 bits that its queue "
@@ -163,9 +163,15 @@ int Mr::create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
 	return 0;
 }
 
+int Mr::check() const
+{
+	const int rc = made_.memory.check();
+	return rc ? fail_in(rc, "nic %s: memory", nic_->name().c_str()) : 0;
+}
+
 Mr::~Mr()
 {
-	const int rc = mr_ ? nic_->deregister_memory(mr_) : 0;
+	const int rc = made_.mr ? nic_->deregister_memory(made_.mr) : 0;
 	if (rc)
 		NDA_LOG(LogLevel::err, "%s", error_detail());
 }

@@ -13,6 +13,7 @@
 
 #include "lib/nda/gid.h"
 #include "lib/nda/npu.h"
+#include "lib/nda/registration.h"
 
 namespace nda {
 
@@ -79,9 +80,11 @@ public:
 	virtual int query_gids(std::vector<GidEntry> &entries) = 0;
 	virtual int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) = 0;
 	// access: enum ibv_access_flags.
-	virtual int register_memory(
-		uint64_t addr, uint64_t size, int access, ibv_mr *&mr) = 0;
+	virtual int register_memory(Npu &npu, const MemoryRange &range, int access,
+		uint32_t way, Registration &out) = 0;
 	virtual int deregister_memory(ibv_mr *mr) = 0;
+	// It can be given host memory that is mapped to an NPU instead of the NPU's own.
+	virtual bool takes_host_memory() const { return false; }
 	// Which processes may reach this one: those that give the same 32 bytes.
 	virtual int join_session(const uint8_t *session) = 0;
 	// The flow label of an address vector that makes packets leave from that UDP port;
@@ -89,7 +92,7 @@ public:
 	virtual uint32_t flow_label_of_port(uint16_t) const { return 0; }
 	// What the extension driver has to say of its last failure in this thread, or "".
 	virtual const char *driver_detail() const = 0;
-	// -EOPNOTSUPP, with the reason, if this NIC cannot reach that NPU's memory, or its
+	// -EOPNOTSUPP, with the reason, if this NIC has nothing to do with that NPU, or its
 	// queues cannot be driven from there.
 	virtual int check_npu(const Npu &npu) const = 0;
 	// " (net device eth0)" for error texts, or "".
@@ -125,19 +128,23 @@ class Mr {
 public:
 	static constexpr uint64_t magic = 0x31726d61646e; // "ndamr1" in memory
 
-	// access: enum nda_access.
+	// access: enum nda_access; way: enum nda_mr_way.
 	static int create(const std::shared_ptr<Nic> &nic, const std::shared_ptr<Npu> &npu,
-		uint64_t addr, uint64_t size, uint32_t access, std::shared_ptr<Mr> &out);
+		const MemoryRange &range, uint32_t access, uint32_t way,
+		std::shared_ptr<Mr> &out);
 	~Mr();
 	Mr(const Mr &) = delete;
 	Mr &operator=(const Mr &) = delete;
 
-	uint32_t lkey() const { return mr_->lkey; }
-	uint32_t rkey() const { return mr_->rkey; }
+	uint32_t lkey() const { return made_.mr->lkey; }
+	uint32_t rkey() const { return made_.mr->rkey; }
+	const nda_mr_info &info() const { return made_.info; }
+	// -ESTALE, with the reason, if the kernel took the memory away.
+	int check() const;
 	// Of URMA: the rkey is a token's value.
 	bool is_segment() const { return nic_->format() == NDA_FORMAT_UDMA; }
 	// What a peer needs beside the rkey: the segment's token id.
-	uint32_t rkey_id() const { return is_segment() ? mr_->lkey : 0; }
+	uint32_t rkey_id() const { return is_segment() ? made_.mr->lkey : 0; }
 
 private:
 	Mr(std::shared_ptr<Nic> nic, std::shared_ptr<Npu> npu)
@@ -146,7 +153,7 @@ private:
 
 	const std::shared_ptr<Nic> nic_;
 	const std::shared_ptr<Npu> npu_;
-	ibv_mr *mr_ = nullptr;
+	Registration made_;
 };
 
 } // namespace nda

@@ -297,8 +297,25 @@ void Npu::count_doorbells(uint64_t addr)
 	proxy_->count(addr);
 }
 
+// ---- Memory ----------------------------------------------------------------------------
+
+int Npu::alloc_host(uint64_t, uint64_t &, uint64_t &)
+{
+	return fail(-EOPNOTSUPP, "%s: host memory cannot be mapped to it", name());
+}
+
+// A module may be loaded at any time.
+std::shared_ptr<Kernel> Npu::kernel()
+{
+	const std::lock_guard<std::mutex> lock(kernel_mutex_);
+	if (!kernel_ || !kernel_->usable())
+		kernel_ = Kernel::open();
+	return kernel_;
+}
+
 NpuBuffer::NpuBuffer(NpuBuffer &&other) noexcept
-	: npu_(std::move(other.npu_)), addr_(std::exchange(other.addr_, 0))
+	: npu_(std::move(other.npu_)), addr_(std::exchange(other.addr_, 0)),
+	  host_(std::exchange(other.host_, 0))
 {}
 
 NpuBuffer &NpuBuffer::operator=(NpuBuffer &&other) noexcept
@@ -307,6 +324,7 @@ NpuBuffer &NpuBuffer::operator=(NpuBuffer &&other) noexcept
 		reset();
 		npu_ = std::move(other.npu_);
 		addr_ = std::exchange(other.addr_, 0);
+		host_ = std::exchange(other.host_, 0);
 	}
 	return *this;
 }
@@ -320,12 +338,22 @@ int NpuBuffer::alloc(const std::shared_ptr<Npu> &npu, uint64_t size)
 	return rc;
 }
 
+int NpuBuffer::alloc_host(const std::shared_ptr<Npu> &npu, uint64_t size)
+{
+	reset();
+	const int rc = npu->alloc_host(size, addr_, host_);
+	if (!rc)
+		npu_ = npu;
+	return rc;
+}
+
 void NpuBuffer::reset()
 {
 	if (npu_)
 		(void)npu_->free(addr_);
 	npu_.reset();
 	addr_ = 0;
+	host_ = 0;
 }
 
 } // namespace nda

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include <nda/driver.h>
 #include <nda/npu.h>
 
+#include "lib/nda/kernel.h"
 #include "lib/nda/proxy.h"
 
 namespace nda {
@@ -63,8 +65,17 @@ public:
 	}
 	// Equal for NPUs of one memory: several may be open for one device.
 	virtual uint64_t memory_space() const { return reinterpret_cast<uint64_t>(this); }
-	// An NPU address is that of the host for the same memory.
+	// Cores and host use the same addresses for all memory that either has.
 	virtual bool shares_host_addresses() const = 0;
+	// No address of its memory is that of anything else in the host's address space.
+	virtual bool unified_addresses() const { return shares_host_addresses(); }
+	// Its memory is ordinary pages of the host.
+	virtual bool has_host_pages() const { return shares_host_addresses(); }
+	// Host memory that cores reach at addr, and the host at host; freed as any other.
+	// -EOPNOTSUPP: it cannot be given any.
+	virtual int alloc_host(uint64_t size, uint64_t &addr, uint64_t &host);
+	// The kernel's part in it; opened anew, when asked for, until it is there.
+	std::shared_ptr<Kernel> kernel();
 	// Software NICs can reach its memory.
 	virtual bool software() const { return false; }
 
@@ -136,6 +147,8 @@ private:
 
 	const std::string name_;
 	const Doorbells doorbells_;
+	std::mutex kernel_mutex_;
+	std::shared_ptr<Kernel> kernel_;
 	std::atomic<uint32_t> mapped_{0}; // doorbells, but for those that are proxied
 	std::unique_ptr<Proxy> proxy_;
 	uint32_t slot_ = npus_max;
@@ -152,13 +165,17 @@ public:
 	~NpuBuffer() { reset(); }
 
 	int alloc(const std::shared_ptr<Npu> &npu, uint64_t size);
+	int alloc_host(const std::shared_ptr<Npu> &npu, uint64_t size);
 	void reset();
 	uint64_t addr() const { return addr_; }
+	// Of what alloc_host() gave, for the host; 0 of NPU memory.
+	uint64_t host() const { return host_; }
 	explicit operator bool() const { return npu_ != nullptr; }
 
 private:
 	std::shared_ptr<Npu> npu_;
 	uint64_t addr_ = 0;
+	uint64_t host_ = 0;
 };
 
 } // namespace nda

@@ -64,14 +64,35 @@ int Region::create(const GroupShape &shape, const std::vector<std::shared_ptr<Ni
 	std::shared_ptr<Region> &out)
 {
 	std::shared_ptr<Region> region(new Region(shape, addr, size));
+	uint32_t asked = NDA_MR_ANY;
+	int rc = mr_way_of_environment(asked);
+	if (rc)
+		return fail_in(rc, "region");
 	for (const std::shared_ptr<Nic> &nic : nics) {
 		std::shared_ptr<Mr> mr;
-		const int rc = Mr::create(nic, npu, addr, size, access, mr);
+		rc = Mr::create(nic, npu, {addr, size, 0, nullptr}, access, asked, mr);
 		if (rc)
 			return fail_in(rc, "region");
 		region->mrs_.push_back(std::move(mr));
 	}
 	out = std::move(region);
+	return 0;
+}
+
+int Region::query(uint32_t nic, nda_mr_info &info) const
+{
+	if (nic >= mrs_.size())
+		return fail(
+			-EINVAL, "region: query: nic %u: there are %zu", nic, mrs_.size());
+	info = mrs_[nic]->info();
+	return 0;
+}
+
+int Region::check() const
+{
+	for (const std::shared_ptr<Mr> &mr : mrs_)
+		if (const int rc = mr->check())
+			return fail_in(rc, "region");
 	return 0;
 }
 

@@ -74,6 +74,8 @@ public:
 	Way usual_way() const { return {NDA_FORMAT_NONE, shape_.pe}; }
 	void export_desc(uint8_t desc[NDA_REGION_DESC_BYTES]) const;
 	int local(const Way &way, uint32_t pe, nda_region &out) const;
+	int query(uint32_t nic, nda_mr_info &info) const;
+	int check() const;
 
 private:
 	Region(const GroupShape &shape, uint64_t addr, uint64_t size)

@@ -116,14 +116,20 @@ int SoftNic::modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask)
 	return rc ? fail_soft(api_, rc, "nic %s: modify_qp", name_.c_str()) : 0;
 }
 
-int SoftNic::register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr)
+// The fabric finds the memory by its address, whatever way is asked for.
+int SoftNic::register_memory(
+	Npu &npu, const MemoryRange &range, int access, uint32_t, Registration &out)
 {
-	ibv_mr *made = api_.reg_mr(pd_, addr, size, access);
+	const int rc = check_npu(npu);
+	if (rc)
+		return rc;
+	ibv_mr *made = api_.reg_mr(pd_, range.addr, range.size, access);
 	if (!made)
 		return fail_soft(api_, -errno, "nic %s: register 0x%llx, %llu bytes",
-			name_.c_str(), static_cast<unsigned long long>(addr),
-			static_cast<unsigned long long>(size));
-	mr = made;
+			name_.c_str(), static_cast<unsigned long long>(range.addr),
+			static_cast<unsigned long long>(range.size));
+	out.mr = made;
+	out.info.way = NDA_MR_SOFT;
 	return 0;
 }
 

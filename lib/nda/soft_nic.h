@@ -23,7 +23,8 @@ public:
 	int query_port(ibv_port_attr &attr) override;
 	int query_gids(std::vector<GidEntry> &entries) override;
 	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
-	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
+	int register_memory(Npu &npu, const MemoryRange &range, int access, uint32_t way,
+		Registration &out) override;
 	int deregister_memory(ibv_mr *mr) override;
 	int query_eid(uint8_t eid[16]) override;
 	int create_jetty(const Npu &npu, uint32_t blocks, queue_buf_dma_mode mode,

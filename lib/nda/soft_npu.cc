@@ -79,6 +79,15 @@ int SoftNpu::alloc(uint64_t size, uint64_t &addr)
 	return 0;
 }
 
+// All that it has is host memory.
+int SoftNpu::alloc_host(uint64_t size, uint64_t &addr, uint64_t &host)
+{
+	const int rc = alloc(size, addr);
+	if (!rc)
+		host = addr + address_offset_;
+	return rc;
+}
+
 int SoftNpu::free(uint64_t addr)
 {
 	const int rc = api_.npu_free(npu_, addr);

@@ -29,6 +29,7 @@ public:
 	bool contains(uint64_t addr, uint64_t size) const override;
 	bool shares_host_addresses() const override { return !strict_; }
 	bool software() const override { return true; }
+	int alloc_host(uint64_t size, uint64_t &addr, uint64_t &host) override;
 	int alloc_doorbell_slot(uint64_t size, uint64_t &addr, uint64_t *&host) override;
 	int free_doorbell_slot(uint64_t addr) override { return free(addr); }
 

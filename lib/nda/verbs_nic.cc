@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
+#include <dlfcn.h>
 #include <net/if.h>
 #include <sys/utsname.h>
 
@@ -32,9 +33,24 @@ int call_query_port(ibv_context *context, uint8_t port, ibv_port_attr *attr)
 	return ibv_query_port(context, port, attr);
 }
 
-ibv_mr *call_reg_mr(ibv_pd *pd, void *addr, size_t size, int access)
+ibv_mr *call_reg_mr(ibv_pd *pd, void *addr, size_t size, uint64_t iova, int access)
 {
-	return ibv_reg_mr(pd, addr, size, access);
+	return iova == reinterpret_cast<uint64_t>(addr)
+		? ibv_reg_mr(pd, addr, size, access)
+		: ibv_reg_mr_iova(pd, addr, size, iova, access);
+}
+
+// libibverbs has it since version 34 of rdma-core.
+ibv_mr *call_reg_dmabuf_mr(
+	ibv_pd *pd, uint64_t offset, size_t size, uint64_t iova, int fd, int access)
+{
+	using Function = ibv_mr *(*)(ibv_pd *, uint64_t, size_t, uint64_t, int, int);
+	static const auto function =
+		reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, "ibv_reg_dmabuf_mr"));
+	if (function)
+		return function(pd, offset, size, iova, fd, access);
+	errno = ENOSYS;
+	return nullptr;
 }
 
 ssize_t call_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_t max)
@@ -45,7 +61,8 @@ ssize_t call_query_gid_table(ibv_context *context, ibv_gid_entry *entries, size_
 constexpr VerbsApi real_api = {rdma_devices, rdma_port, ibv_get_device_list,
 	ibv_free_device_list, ibv_get_device_index, ibv_open_device, ibv_close_device,
 	ibv_alloc_pd, ibv_dealloc_pd, ibv_query_device, call_query_port,
-	call_query_gid_table, ibv_modify_qp, call_reg_mr, ibv_dereg_mr, uname};
+	call_query_gid_table, ibv_modify_qp, call_reg_mr, call_reg_dmabuf_mr, ibv_dereg_mr,
+	uname};
 std::atomic<const VerbsApi *> current_api{&real_api};
 
 const VerbsApi &api()
@@ -345,22 +362,6 @@ uint32_t VerbsNic::flow_label_of_port(uint16_t udp_source_port) const
 	return udp_source_port == first ? label_of_first : udp_source_port & bits;
 }
 
-// NPU memory is the host's here: ordinary pages at the same address.
-int VerbsNic::register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr)
-{
-	errno = 0;
-	ibv_mr *made = api().reg_mr(pd_, reinterpret_cast<void *>(addr), size, access);
-	if (!made) {
-		const int code = code_of_errno();
-		return fail_errno(code, "nic %s: register 0x%llx, %llu bytes%s",
-			name_.c_str(), static_cast<unsigned long long>(addr),
-			static_cast<unsigned long long>(size),
-			code == -ENOMEM ? " (too much for RLIMIT_MEMLOCK?)" : "");
-	}
-	mr = made;
-	return 0;
-}
-
 int VerbsNic::deregister_memory(ibv_mr *mr)
 {
 	const int rc = api().dereg_mr(mr);
@@ -374,6 +375,11 @@ std::string VerbsNic::net_device_text() const
 	if (api().port(device_, port_, port) != 0 || port.net_device.empty())
 		return {};
 	return " (net device " + port.net_device + ")";
+}
+
+const VerbsApi &verbs_api()
+{
+	return api();
 }
 
 void set_verbs_for_test(const VerbsApi *replacement)

@@ -23,8 +23,10 @@ public:
 	int query_port(ibv_port_attr &attr) override;
 	int query_gids(std::vector<GidEntry> &entries) override;
 	int modify_qp(ibv_qp *qp, ibv_qp_attr &attr, int mask) override;
-	int register_memory(uint64_t addr, uint64_t size, int access, ibv_mr *&mr) override;
+	int register_memory(Npu &npu, const MemoryRange &range, int access, uint32_t way,
+		Registration &out) override;
 	int deregister_memory(ibv_mr *mr) override;
+	bool takes_host_memory() const override { return true; }
 	// Peers reach this NIC by its network, and memory by its keys.
 	int join_session(const uint8_t *) override { return 0; }
 	uint32_t flow_label_of_port(uint16_t udp_source_port) const override;
@@ -60,10 +62,14 @@ struct VerbsApi {
 	ssize_t (*query_gid_table)(
 		ibv_context *context, ibv_gid_entry *entries, size_t max);
 	int (*modify_qp)(ibv_qp *qp, ibv_qp_attr *attr, int mask);
-	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t size, int access);
+	// iova: the address that requests name.
+	ibv_mr *(*reg_mr)(ibv_pd *pd, void *addr, size_t size, uint64_t iova, int access);
+	ibv_mr *(*reg_dmabuf_mr)(ibv_pd *pd, uint64_t offset, size_t size, uint64_t iova,
+		int fd, int access);
 	int (*dereg_mr)(ibv_mr *mr);
 	int (*uname)(utsname *name);
 };
+const VerbsApi &verbs_api();
 // nullptr restores the real ones.
 void set_verbs_for_test(const VerbsApi *api);
 

@@ -331,7 +331,8 @@ private:
 	static int close_file(int fd)
 	{
 		EXPECT_EQ(fd, file);
-		state().open_files--;
+		if (--state().open_files == 0)
+			state().reset_event();
 		return 0;
 	}
 

@@ -18,6 +18,7 @@
 
 #include "lib/nda/verbs_nic.h"
 #include "tests/mock/extend_device.h"
+#include "tests/mock/nda_kernel.h"
 
 namespace nda::test {
 
@@ -49,6 +50,12 @@ public:
 	FakeVerbs(const FakeVerbs &) = delete;
 	FakeVerbs &operator=(const FakeVerbs &) = delete;
 
+	struct DmabufMr {
+		uint64_t addr; // what the dma-buf has at the offset
+		uint64_t offset;
+		uint64_t size;
+		uint64_t iova;
+	};
 	// What the kernel and the driver are like; to be set before they are asked.
 	struct State {
 		std::vector<RdmaDevice> devices;
@@ -64,10 +71,17 @@ public:
 		int modify_extend_result = 0; // of the extension driver
 		int rtr_result = 0;           // of ibv_modify_qp to RTR
 		const char *release = "6.1.0-37-amd64";
+		// Ranges that are not ordinary pages, for which a peer-memory client stands
+		// in, or not.
+		std::vector<FakeKernel::Range> device_memory;
+		bool peer_client = false;
+		int dmabuf_error = EOPNOTSUPP; // of registering one, or 0
+		bool dmabuf_pins = false;      // it takes only those that it may keep
 
 		// What it was asked.
 		std::vector<ibv_qp_attr> modified;
 		uint32_t udp_source_port = 0;
+		std::vector<DmabufMr> dmabuf_mrs;
 		int live = 0;
 		long calls = 0;
 		long fail_at = 0; // the call that fails, 0: none
@@ -259,16 +273,49 @@ private:
 		state().modified.push_back(*attr);
 		return 0;
 	}
-	static ibv_mr *reg_mr(ibv_pd *, void *addr, size_t size, int)
+	static ibv_mr *new_mr(uint64_t addr, size_t size)
 	{
-		if (due("reg_mr"))
-			return nullptr;
 		auto *mr = new ibv_mr();
-		mr->addr = addr;
+		mr->addr = reinterpret_cast<void *>(addr);
 		mr->length = size;
 		mr->lkey = 0xfedcba98;
 		mr->rkey = 0x12345678;
 		return made(mr);
+	}
+	static ibv_mr *reg_mr(ibv_pd *, void *addr, size_t size, uint64_t iova, int)
+	{
+		const auto at = reinterpret_cast<uint64_t>(addr);
+		if (due("reg_mr"))
+			return nullptr;
+		for (const FakeKernel::Range &r : state().device_memory) {
+			if (at + size <= r.va || at >= r.va + r.bytes ||
+				state().peer_client)
+				continue;
+			errno = EFAULT;
+			return nullptr;
+		}
+		return new_mr(iova, size);
+	}
+	static ibv_mr *reg_dmabuf_mr(
+		ibv_pd *, uint64_t offset, size_t size, uint64_t iova, int fd, int)
+	{
+		State &s = state();
+		if (due("reg_dmabuf_mr"))
+			return nullptr;
+		const FakeKernel::Range *range = FakeKernel::dmabuf_of(fd);
+		const uint64_t page = host_page_bytes();
+		errno = s.dmabuf_error;
+		if (s.dmabuf_pins && FakeKernel::state().exports.back().flags == 0)
+			errno = EOPNOTSUPP;
+		else if (!range)
+			errno = EBADF;
+		else if (offset > range->bytes || size > range->bytes - offset ||
+			offset % page != iova % page)
+			errno = EINVAL;
+		if (errno)
+			return nullptr;
+		s.dmabuf_mrs.push_back({range->va + offset, offset, size, iova});
+		return new_mr(iova, size);
 	}
 
 	static int uname(utsname *name)
@@ -282,7 +329,7 @@ private:
 			return due("alloc_pd") ? nullptr : made(new ibv_pd());
 		},
 		release<ibv_pd>, query_device, query_port, query_gid_table, modify_qp,
-		reg_mr, release<ibv_mr>, uname};
+		reg_mr, reg_dmabuf_mr, release<ibv_mr>, uname};
 };
 
 } // namespace nda::test
