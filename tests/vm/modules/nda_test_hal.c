@@ -39,7 +39,7 @@ static struct {
 static DEFINE_SPINLOCK(lock);
 static LIST_HEAD(owners);
 static LIST_HEAD(nodes);
-static atomic_t tables, gets, callbacks, notified, getting;
+static atomic_t tables, gets, callbacks, notified, getting, calling;
 
 /* A process with NPU memory: an open file. */
 struct owner {
@@ -69,6 +69,7 @@ struct listed {
 	u64 va, len;
 	void (*callback)(void *data);
 	void *data;
+	bool put;
 	struct p2p_page_table table;
 };
 
@@ -227,6 +228,7 @@ int hal_kernel_p2p_put_pages(struct p2p_page_table *page_table)
 	spin_lock(&lock);
 	list_del_init(&node->link);
 	spin_unlock(&lock);
+	WRITE_ONCE(node->put, true);
 	atomic_dec(&tables);
 	kref_put(&node->ref, node_release);
 	return 0;
@@ -259,8 +261,12 @@ static void call_back(struct owner *owner, u64 va, u64 len)
 
 	while ((node = unlist(owner, va, len))) {
 		/* It does not sleep here: the barrier for the end of a client depends on it. */
+		atomic_inc(&calling);
+		while (owner->set.flags & NDA_TEST_HAL_LATE && !READ_ONCE(node->put))
+			cpu_relax();
 		mdelay(owner->set.free_us / 1000);
 		udelay(owner->set.free_us % 1000);
+		atomic_dec(&calling);
 		atomic_inc(&callbacks);
 		node->callback(node->data);
 		kref_put(&node->ref, node_release);
@@ -457,6 +463,7 @@ static long hal_ioctl(struct file *filp, unsigned int cmd, unsigned long user)
 			.callbacks = atomic_read(&callbacks),
 			.notified = atomic_read(&notified),
 			.getting = atomic_read(&getting),
+			.calling = atomic_read(&calling),
 		};
 		break;
 	default:

@@ -26,6 +26,7 @@ struct nda_test_hal_set {
 #define NDA_TEST_HAL_BAD_COUNT (1 << 5) /* fewer pages than were asked for */
 #define NDA_TEST_HAL_BAD_RAM (1 << 6)   /* the host's own memory */
 #define NDA_TEST_HAL_BAD_ALIGN (1 << 7)
+#define NDA_TEST_HAL_LATE (1 << 8) /* calls back once the table is put, not before */
 
 struct nda_test_hal_range {
 	__aligned_u64 va;
@@ -39,7 +40,7 @@ struct nda_test_hal_counts {
 	__u32 callbacks; /* so far */
 	__u32 notified;	 /* of these, from an MMU notifier */
 	__u32 getting;	 /* that have read a table's addresses and not listed it */
-	__u32 reserved;
+	__u32 calling;	 /* that are off the list and not called back about yet */
 };
 
 #define NDA_TEST_HAL_SET _IOW(0xEF, 32, struct nda_test_hal_set)
