@@ -6,7 +6,8 @@ KVER ?= $(firstword $(foreach v,$(shell uname -r) $(shell ls -r /lib/modules 2>/
 	$(if $(wildcard /lib/modules/$(v)/build/Makefile),$(v))))
 KDIR ?= /lib/modules/$(KVER)/build
 KMOD := build/kmod/$(KVER)
-KMOD_SOURCES := kmod/Kbuild kmod/Makefile $(wildcard kmod/*.[ch] kmod/compat/* kmod/compat/probes/*.c) \
+KMOD_SOURCES := kmod/Kbuild kmod/Makefile $(wildcard kmod/*.[ch] kmod/compat/* kmod/compat/probes/*.c \
+	kmod/compat/include/*/*.h) \
 	$(wildcard include/uapi/*.h)
 
 ifeq ($(KVER),)

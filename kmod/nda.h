@@ -93,16 +93,35 @@ void nda_backend_unregister(struct nda_backend *backend);
  */
 void nda_backend_revoke(u32 id, u32 reason);
 
+/* ---- Other parts ------------------------------------------------------------------------ */
+
+/**
+ * nda_part_register() - makes QUERY tell of a part that is no backend
+ * @part: NDA_PART_*
+ * @why: NDA_WHY_*, whether it can be used now; cheap, may sleep
+ *
+ * Return: 0; -EEXIST if it is registered.
+ */
+int nda_part_register(u32 part, u32 (*why)(void));
+
+/* nda_part_unregister() - @why is not called any more when it returns */
+void nda_part_unregister(u32 part);
+
 /* ---- Ranges and their users ------------------------------------------------------------ */
 
 /**
  * struct nda_mem_user - who made the range
+ * @owner: THIS_MODULE, which each range holds until it has ended; NULL within nda.ko
  * @revoke: called once, by the work, no lock held: no device may use the range when it
  *	returns, so every nda_mem_map() of it is undone or about to fail. What it leaves mapped
  *	counts as left over
+ * @ended: of use with nda_mem_put_async(): the range is no more, and this the last call about
+ *	it; no lock held
  */
 struct nda_mem_user {
+	struct module *owner;
 	void (*revoke)(void *priv, u32 reason);
+	void (*ended)(void *priv);
 };
 
 /**
@@ -119,8 +138,20 @@ struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, vo
  */
 void nda_mem_put(struct nda_mem *mem);
 
-/* nda_mem_covers() - whether a backend looks likely to own [va, va+len) of current */
-bool nda_mem_covers(u64 va, u64 len);
+/*
+ * nda_mem_put_async() - the same for who may not wait for a revocation, as its own revoke() may
+ * wait for the caller, or be it: if one runs, the range ends after it. Calls ended() then.
+ */
+void nda_mem_put_async(struct nda_mem *mem);
+
+/*
+ * nda_mem_covers() - whether a backend that has all of @caps looks likely to own [va, va+len) of
+ * current
+ */
+bool nda_mem_covers(u64 va, u64 len, u32 caps);
+
+/* nda_mem_can_pin() - whether there is a backend with NDA_BACKEND_PINS that can be used */
+bool nda_mem_can_pin(void);
 
 u64 nda_mem_page_size(const struct nda_mem *mem);
 /*

@@ -127,7 +127,7 @@ struct pci_dev *nda_pci_get(const struct nda_ioc_bdf *bdf);
 /* nda_mem.c */
 int nda_mem_init(void);
 void nda_mem_exit(void);
-u32 nda_part_why(u32 part);
+u32 nda_backend_why(u32 part);
 /* A device loses its driver, or goes: revokes ranges whose memory is in its BARs. */
 void nda_mem_unbind(struct device *dev);
 u32 nda_mem_drop(struct nda_mem *mem, struct device *dev);

@@ -54,9 +54,11 @@ struct nda_segment {
  * struct nda_mem - a range
  * @refs: its user's, the work's, and those of who looks at it; it says nothing about the table
  * @id: what backends know it by
- * @lock: guards @state and @reason; a leaf
+ * @lock: guards @state, @reason, @orphan and @over; a leaf
  * @state: see above
  * @reason: NDA_REASON_* of the revocation, NDA_REASON_NONE if there was none
+ * @orphan: its user has given it back and waits for nothing: the work ends it
+ * @over: the work has nothing more to do with it
  * @user: who is asked to let go
  * @priv: the user's
  * @backend: held by a reference of its module while there is @table
@@ -81,6 +83,8 @@ struct nda_mem {
 	spinlock_t lock;
 	enum nda_mem_state state;
 	u32 reason;
+	bool orphan;
+	bool over;
 	const struct nda_mem_user *user;
 	void *priv;
 	struct nda_backend *backend;
@@ -182,12 +186,12 @@ void nda_backend_unregister(struct nda_backend *backend)
 EXPORT_SYMBOL_GPL(nda_backend_unregister);
 
 /**
- * nda_part_why() - whether a part that is a backend can be used
+ * nda_backend_why() - whether a part that is a backend can be used
  * @part: NDA_PART_*
  *
  * Return: NDA_WHY_*.
  */
-u32 nda_part_why(u32 part)
+u32 nda_backend_why(u32 part)
 {
 	struct nda_backend *backend;
 	u32 why = NDA_WHY_NOT_LOADED;
@@ -218,15 +222,31 @@ static struct nda_backend *nda_backend_find(u64 va, u64 len)
 	return found;
 }
 
-bool nda_mem_covers(u64 va, u64 len)
+bool nda_mem_covers(u64 va, u64 len, u32 caps)
 {
 	struct nda_backend *backend = nda_backend_find(va, len);
+	bool covers;
 
-	if (backend)
-		module_put(backend->owner);
-	return backend;
+	if (!backend)
+		return false;
+	covers = (backend->caps & caps) == caps;
+	module_put(backend->owner);
+	return covers;
 }
 EXPORT_SYMBOL_GPL(nda_mem_covers);
+
+bool nda_mem_can_pin(void)
+{
+	struct nda_backend *backend;
+	bool pins = false;
+
+	down_read(&nda_backends_lock);
+	list_for_each_entry(backend, &nda_backends, link)
+		pins |= backend->caps & NDA_BACKEND_PINS && backend->why() == NDA_WHY_OK;
+	up_read(&nda_backends_lock);
+	return pins;
+}
+EXPORT_SYMBOL_GPL(nda_mem_can_pin);
 
 /* ---- Mappings --------------------------------------------------------------------------- */
 
@@ -502,6 +522,23 @@ static void nda_mem_return_table(struct nda_mem *mem)
 	module_put(backend->owner);
 }
 
+/* Nobody is called about it any more, and its number is free. */
+static void nda_mem_end(struct nda_mem *mem)
+{
+	struct module *owner = mem->user->owner;
+
+	xa_erase(&nda_mems, mem->id);
+	nda_mem_unref(mem);
+	module_put(owner);
+}
+
+/* The same, where its user is to hear of it. */
+static void nda_mem_end_async(struct nda_mem *mem)
+{
+	mem->user->ended(mem->priv);
+	nda_mem_end(mem);
+}
+
 static void nda_mem_set_state(struct nda_mem *mem, enum nda_mem_state state)
 {
 	spin_lock(&mem->lock);
@@ -513,6 +550,7 @@ static void nda_mem_revoke_work(struct work_struct *work)
 {
 	struct nda_mem *mem = container_of(work, struct nda_mem, work);
 	u64 begin = ktime_get_ns();
+	bool orphan;
 	u32 left;
 
 	trace_nda_revoke_begin(mem->id, mem->reason);
@@ -524,7 +562,14 @@ static void nda_mem_revoke_work(struct work_struct *work)
 	/* The NPU's driver must not be made to wait for its own put(): it may be what waits. */
 	complete_all(&mem->done);
 	nda_mem_return_table(mem);
-	complete_all(&mem->returned);
+	spin_lock(&mem->lock);
+	mem->over = true;
+	orphan = mem->orphan;
+	spin_unlock(&mem->lock);
+	if (orphan)
+		nda_mem_end_async(mem);
+	else
+		complete_all(&mem->returned);
 	nda_mem_unref(mem);
 }
 
@@ -756,20 +801,21 @@ static int nda_mem_take_table(struct nda_mem *mem, u64 va, u64 len)
 	return ret ? ret : nda_mem_set_npu(mem);
 }
 
-/* From GETTING to LIVE, unless the memory was freed, or an NPU went, meanwhile. */
+/*
+ * From GETTING to LIVE, unless the memory was freed, or an NPU went, meanwhile: who unbinds
+ * counts first, then looks under the lock for what is live. It is never given up once it is
+ * live: a revocation could wait for the caller then.
+ */
 static int nda_mem_go_live(struct nda_mem *mem, int unbinds)
 {
 	int ret = 0;
 
 	spin_lock(&mem->lock);
-	if (mem->reason != NDA_REASON_NONE)
+	if (mem->reason != NDA_REASON_NONE || atomic_read(&nda_unbinds) != unbinds)
 		ret = -ECANCELED;
 	else
 		WRITE_ONCE(mem->state, NDA_MEM_LIVE);
 	spin_unlock(&mem->lock);
-	/* Who unbinds counts first, then looks under the lock for what is live. */
-	if (!ret && atomic_read(&nda_unbinds) != unbinds)
-		ret = -ECANCELED;
 	return ret;
 }
 
@@ -786,6 +832,7 @@ static struct nda_mem *nda_mem_alloc(const struct nda_mem_user *user, void *priv
 	INIT_WORK(&mem->work, nda_mem_revoke_work);
 	init_completion(&mem->done);
 	init_completion(&mem->returned);
+	__module_get(user->owner);
 	mem->user = user;
 	mem->priv = priv;
 	return mem;
@@ -816,6 +863,7 @@ struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, vo
 	if (ret < 0) {
 		module_put(backend->owner);
 		nda_mem_unref(mem);
+		module_put(user->owner);
 		return ERR_PTR(ret);
 	}
 	ret = nda_mem_take_table(mem, va, len);
@@ -847,10 +895,28 @@ void nda_mem_put(struct nda_mem *mem)
 		nda_mem_return_table(mem);
 	else
 		module_put(mem->backend->owner);
-	xa_erase(&nda_mems, mem->id);
-	nda_mem_unref(mem);
+	nda_mem_end(mem);
 }
 EXPORT_SYMBOL_GPL(nda_mem_put);
+
+void nda_mem_put_async(struct nda_mem *mem)
+{
+	bool wait, live;
+
+	WARN_ON(!list_empty(&mem->maps));
+	spin_lock(&mem->lock);
+	live = mem->state == NDA_MEM_LIVE;
+	if (live)
+		WRITE_ONCE(mem->state, NDA_MEM_GONE);
+	wait = !live && !mem->over;
+	mem->orphan = wait;
+	spin_unlock(&mem->lock);
+	if (live)
+		nda_mem_return_table(mem);
+	if (!wait)
+		nda_mem_end_async(mem);
+}
+EXPORT_SYMBOL_GPL(nda_mem_put_async);
 
 u64 nda_mem_page_size(const struct nda_mem *mem)
 {

@@ -3,6 +3,7 @@
 #include <linux/iommu.h>
 #include <linux/nospec.h>
 #include <linux/pci.h>
+#include <linux/rwsem.h>
 
 #include "nda_internal.h"
 
@@ -80,11 +81,51 @@ static int nda_query_p2p(struct nda_ioc_query *arg)
 	return ret;
 }
 
+/* How the parts that are no backends are, by part. */
+static u32 (*nda_parts[NDA_PARTS])(void);
+/* Guards nda_parts. Outside of what the parts' functions take. */
+static DECLARE_RWSEM(nda_parts_lock);
+
+int nda_part_register(u32 part, u32 (*why)(void))
+{
+	int ret = 0;
+
+	down_write(&nda_parts_lock);
+	if (nda_parts[part])
+		ret = -EEXIST;
+	else
+		nda_parts[part] = why;
+	up_write(&nda_parts_lock);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(nda_part_register);
+
+void nda_part_unregister(u32 part)
+{
+	down_write(&nda_parts_lock);
+	nda_parts[part] = NULL;
+	up_write(&nda_parts_lock);
+}
+EXPORT_SYMBOL_GPL(nda_part_unregister);
+
+/* Of a part that has not registered. Without the interface, nda_peermem.ko would be a stub. */
+static u32 nda_part_why_not(u32 part)
+{
+	if (part == NDA_PART_PEERMEM || part == NDA_PART_PEERMEM_QUEUES)
+		return NDA_PEER_API ? NDA_WHY_NOT_LOADED : NDA_WHY_NO_PEER_API;
+	return nda_backend_why(part);
+}
+
 static int nda_query_part(struct nda_ioc_query *arg)
 {
+	u32 part;
+
 	if (arg->index >= NDA_PARTS)
 		return -ERANGE;
-	arg->value2 = nda_part_why(arg->index);
+	part = array_index_nospec(arg->index, NDA_PARTS);
+	down_read(&nda_parts_lock);
+	arg->value2 = nda_parts[part] ? nda_parts[part]() : nda_part_why_not(part);
+	up_read(&nda_parts_lock);
 	arg->value = arg->value2 == NDA_WHY_OK;
 	return 0;
 }
