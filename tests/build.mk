@@ -5,6 +5,11 @@ GTEST := -lgtest -lgtest_main -lgmock
 # Lines for traces are enough, and take a third less time to compile than -g.
 CXXFLAGS_tests_unit := -g1
 CXXFLAGS_tests_mock := -g1
+# Optimizing these takes as long as the rest of compiling them, and what they test is in objects,
+# which are compiled as they are shipped. Tests of the device side, which is in headers, stay
+# optimized.
+$(call objs,$(wildcard $(addprefix tests/unit/,ibv_extend_*.cc nda_*.cc perf_*.cc rxe_driver_*.cc \
+	soft_*.cc vector_*.cc))): override CXXFLAGS += -O0
 
 # $(call unit_test,NAME,OBJECTS,LIBRARIES): build/tests/NAME from tests/unit/NAME.cc, run by check.
 define unit_test
