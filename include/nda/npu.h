@@ -238,8 +238,9 @@ int nda_npu_launch_function(struct nda_npu *npu, void *function, const void *arg
  *
  * Returns 0 when all cores have returned, -ETIMEDOUT (the kernel still runs), or -EINVAL:
  * NULL, or no kernel was launched since the last wait that saw an end. ascend: or -ENXIO
- * (no current context of the device), or the kernel has ended in an error: -EIO or another
- * of the runtime, whose number is in the text.
+ * (no current context of the device), or -EIO or another of the runtime, whose number is in
+ * the text: the kernel has ended if that is a fault of the device (507xxx), else it counts
+ * as running.
  */
 int nda_npu_wait(struct nda_npu *npu, int timeout_ms) NDA_NOEXCEPT;
 

@@ -16,6 +16,12 @@ namespace nda {
 namespace acl {
 constexpr int ok = 0;
 constexpr int error_no_context = 107002;
+// Of a kernel that has ended in it, or a device that runs none any more; time-outs of waits
+// are among the numbers.
+constexpr bool is_device_fault(int error)
+{
+	return error >= 507000 && error < 508000;
+}
 constexpr int malloc_high_bandwidth = 0x1000; // huge pages first
 constexpr int host_to_device = 1, device_to_host = 2, device_to_device = 3;
 constexpr int location_device = 1;

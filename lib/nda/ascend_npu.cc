@@ -155,7 +155,7 @@ AscendNpu::~AscendNpu()
 	if (stream_ && api_.destroy_stream)
 		if (const int error = api_.destroy_stream(stream_))
 			(void)fail_acl(api_, error, "%s: close: its stream", name());
-	for (const auto &[addr, allocation] : allocations_)
+	for (auto &[addr, allocation] : allocations_)
 		(void)release(addr, allocation);
 }
 
@@ -185,7 +185,7 @@ int AscendNpu::malloc(uint64_t size, Allocation &out, uint64_t &addr)
 		hex(size));
 }
 
-int AscendNpu::keep(uint64_t addr, const Allocation &allocation)
+int AscendNpu::keep(uint64_t addr, Allocation &allocation)
 {
 	try {
 		const std::lock_guard<std::mutex> lock(mutex_);
@@ -262,12 +262,13 @@ int AscendNpu::register_segment(uint64_t addr, Allocation &allocation)
 	return 0;
 }
 
-int AscendNpu::release(uint64_t addr, const Allocation &allocation)
+int AscendNpu::release(uint64_t addr, Allocation &allocation)
 {
 	if (allocation.segment)
 		if (const int error = api_.unregister_segment(logic_id_, addr))
 			return fail_hal(error, "%s: free of 0x%llx: its segment of UB",
 				name(), hex(addr));
+	allocation.segment = false;
 	const int error = api_.free(pointer(allocation.base));
 	return error ? fail_acl(api_, error, "%s: free of 0x%llx", name(), hex(addr)) : 0;
 }
@@ -479,13 +480,14 @@ int AscendNpu::launch_function(
 	return 0;
 }
 
-// 0 or the kernel's failure when it has ended, else -ETIMEDOUT.
-int AscendNpu::ask_stream(int timeout_ms)
+// Whether the kernel has ended, with 0 or why; else rc is -ETIMEDOUT, or why nobody knows.
+bool AscendNpu::ask_stream(int timeout_ms, int &rc)
 {
 	const int error = timeout_ms < 0
 		? api_.synchronize_stream(stream_)
 		: api_.synchronize_stream_timeout(stream_, std::max(timeout_ms, look_ms));
-	return error ? fail_acl(api_, error, "%s: wait", name()) : 0;
+	rc = error ? fail_acl(api_, error, "%s: wait", name()) : 0;
+	return error == acl::ok || (acl::is_device_fault(error) && rc != -ETIMEDOUT);
 }
 
 int AscendNpu::wait(int timeout_ms)
@@ -504,8 +506,7 @@ int AscendNpu::wait(int timeout_ms)
 				: 0;
 		}
 	}
-	rc = ask_stream(timeout_ms);
-	if (rc == -ETIMEDOUT)
+	if (!ask_stream(timeout_ms, rc))
 		return rc;
 	const std::lock_guard<std::mutex> lock(launches_);
 	launched_ = false;
@@ -514,15 +515,13 @@ int AscendNpu::wait(int timeout_ms)
 
 bool AscendNpu::busy()
 {
+	int rc = 0;
 	{
 		const std::lock_guard<std::mutex> lock(launches_);
 		if (!launched_ || ended_)
 			return false;
 	}
-	if (check_caller("is a kernel running"))
-		return true;
-	const int rc = ask_stream(0);
-	if (rc == -ETIMEDOUT)
+	if (check_caller("is a kernel running") || !ask_stream(0, rc))
 		return true;
 	const std::lock_guard<std::mutex> lock(launches_);
 	ended_ = true;

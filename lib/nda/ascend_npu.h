@@ -60,10 +60,10 @@ private:
 	int check_range(const char *what, uint64_t addr, uint64_t size) const;
 	int check_attributes(uint64_t addr) const;
 	int malloc(uint64_t size, Allocation &out, uint64_t &addr);
-	int keep(uint64_t addr, const Allocation &allocation);
-	int release(uint64_t addr, const Allocation &allocation);
+	int keep(uint64_t addr, Allocation &allocation);
+	int release(uint64_t addr, Allocation &allocation);
 	int register_segment(uint64_t addr, Allocation &allocation);
-	int ask_stream(int timeout_ms);
+	bool ask_stream(int timeout_ms, int &rc);
 	int map_register(const doorbell_map_desc &desc, uint64_t &addr) override;
 	int unmap_register(uint64_t addr, const doorbell_map_desc &desc) override;
 

@@ -559,6 +559,19 @@ TEST_F(Ascend, SegmentThatCannotBeMadeLeavesNoMemory)
 	}
 }
 
+TEST_F(Ascend, SegmentIsEndedOnceThoughItsMemoryIsFreedTwice)
+{
+	open_npu();
+	void *a = nda_npu_ops_of(npu, NDA_DMA_INDEPENDENT)->alloc(100);
+	ASSERT_NE(a, nullptr) << nda_error_detail();
+	mock.fail_call(1, "halMemUnRegUbSegment");
+	EXPECT_EQ(nda_npu_free(npu, address(a)), -EIO);
+	mock.fail_call(1, "aclrtFree");
+	EXPECT_EQ(nda_npu_free(npu, address(a)), -EIO);
+	EXPECT_EQ(nda_npu_free(npu, address(a)), 0) << nda_error_detail();
+	EXPECT_EQ(mock.count("halMemUnRegUbSegment"), 2u);
+}
+
 TEST_F(Ascend, HasNoCallbacksForAModeThatIsNone)
 {
 	open_npu();
@@ -640,6 +653,17 @@ TEST_F(Ascend, KernelThatFailedHasEnded)
 	mock.kernel_waits = 0;
 	EXPECT_EQ(nda_npu_launch_function(npu, pointer(0x7000), nullptr, 0, 1), 0);
 	EXPECT_EQ(nda_npu_wait(npu, -1), 0);
+}
+
+TEST_F(Ascend, KernelWhoseWaitFailedCountsAsRunning)
+{
+	open_npu();
+	EXPECT_EQ(nda_npu_launch_function(npu, pointer(0x7000), nullptr, 0, 1), 0);
+	mock.fail_call(1, "aclrtSynchronizeStreamWithTimeout");
+	EXPECT_EQ(nda_npu_wait(npu, 5), -EIO);
+	mock.fail_call(1, "aclrtSynchronizeStreamWithTimeout");
+	EXPECT_EQ(nda_npu_close(npu), -EBUSY);
+	EXPECT_EQ(nda_npu_wait(npu, 5), 0) << nda_error_detail();
 }
 
 TEST_F(Ascend, LaunchFailsWithEachCallAndIsNoLaunch)
