@@ -30,6 +30,7 @@
 #include <linux/workqueue.h>
 
 #include "nda_internal.h"
+#include "nda_trace.h"
 
 /* ---- What an administrator allows ------------------------------------------------------- */
 
@@ -152,6 +153,7 @@ static enum nda_db_state nda_db_mark_lost(struct nda_db *db, u32 reason)
 
 static void nda_db_tell_lost(struct nda_db *db)
 {
+	trace_nda_db_lost(db->object.id, db->reason);
 	nda_count(NDA_COUNT_DOORBELLS_LOST, 1);
 	nda_file_signal(db->object.file);
 	complete_all(&db->ended);
@@ -163,6 +165,7 @@ static void nda_db_unmap_dmabuf(struct nda_db *db)
 	if (!db->sgt)
 		return;
 	dma_buf_unmap_attachment(db->attach, db->sgt, DMA_FROM_DEVICE);
+	nda_iommu_flush(&db->npu->dev);
 	db->sgt = NULL;
 	nda_count(NDA_COUNT_MAPPINGS, -1);
 }
@@ -178,6 +181,8 @@ static void nda_db_end(struct nda_db *db, bool keep_source)
 				    1);
 	if (db->mapped) {
 		dma_unmap_resource(&db->npu->dev, db->address, PAGE_SIZE, DMA_FROM_DEVICE, 0);
+		/* Where unmapping is flushed later, the NPU could still use what it has cached. */
+		nda_iommu_flush(&db->npu->dev);
 		db->mapped = false;
 		nda_count(NDA_COUNT_MAPPINGS, -1);
 	}
@@ -601,11 +606,9 @@ static const struct mmu_interval_notifier_ops nda_db_notifier_ops = {
 /* Whether the NPU can put that address on the bus; the DMA API would warn. */
 static bool nda_db_reaches(struct pci_dev *npu, phys_addr_t phys)
 {
-	struct iommu_domain *domain = iommu_get_domain_for_dev(&npu->dev);
+	u64 limit = min_not_zero(dma_get_mask(&npu->dev), npu->dev.bus_dma_limit);
 
-	if (domain && domain->type != IOMMU_DOMAIN_IDENTITY)
-		return true;
-	return phys + PAGE_SIZE - 1 <= dma_get_mask(&npu->dev);
+	return nda_iommu_translates(&npu->dev) || phys + PAGE_SIZE - 1 <= limit;
 }
 
 static int nda_db_map_page(struct nda_db *db)
@@ -739,6 +742,7 @@ static int nda_db_commit(struct nda_db *db, unsigned long seq)
 		ret = 0;
 	}
 	spin_unlock(&db->state_lock);
+	trace_nda_db_map(db->object.id, &db->npu->dev, ret);
 	return ret;
 }
 

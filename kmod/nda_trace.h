@@ -63,6 +63,36 @@ TRACE_EVENT(nda_attach,
 	TP_printk("id=%u dev=%s ret=%d", __entry->id, __entry->dev, __entry->ret)
 );
 
+TRACE_EVENT(nda_db_map,
+	TP_PROTO(u32 id, struct device *npu, int ret),
+	TP_ARGS(id, npu, ret),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__array(char, npu, 16)
+		__field(int, ret)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		strscpy(__entry->npu, dev_name(npu), sizeof(__entry->npu));
+		__entry->ret = ret;
+	),
+	TP_printk("id=%u npu=%s ret=%d", __entry->id, __entry->npu, __entry->ret)
+);
+
+TRACE_EVENT(nda_db_lost,
+	TP_PROTO(u32 id, u32 reason),
+	TP_ARGS(id, reason),
+	TP_STRUCT__entry(
+		__field(u32, id)
+		__field(u32, reason)
+	),
+	TP_fast_assign(
+		__entry->id = id;
+		__entry->reason = reason;
+	),
+	TP_printk("id=%u reason=%u", __entry->id, __entry->reason)
+);
+
 TRACE_EVENT(nda_map,
 	TP_PROTO(u32 mem, struct device *dev, u64 len, u32 pieces, int ret),
 	TP_ARGS(mem, dev, len, pieces, ret),
