@@ -65,9 +65,11 @@ build_kernel()
 {
 	dpkg-deb --fsys-tarfile "$source"_*.deb | tar -x -O "./usr/src/$source.tar.xz" | tar -x -J
 	cd "$source"
-	make -s tinyconfig
-	scripts/kconfig/merge_config.sh -m .config "$here/debug.config" >/dev/null
-	make -s olddefconfig
+	{
+		make -s tinyconfig &&
+			scripts/kconfig/merge_config.sh -m .config "$here/debug.config" &&
+			make -s olddefconfig
+	} >../log 2>&1 || fail "$(cat ../log)"
 	wrong=$(check_config)
 	[ -z "$wrong" ] || fail "$wrong"
 	# So that a compiler cache works.

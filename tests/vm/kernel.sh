@@ -171,7 +171,7 @@ rm -f "$headers/vmlinux"
 # Some releases leave out what make C=1 asks whether the checker works.
 valid=$(readlink -f "$headers/scripts")/checker-valid.sh
 if [ ! -e "$valid" ]; then
-	printf '#!/bin/sh\necho "int x;" | "$@" - && echo 1\n' >"$valid"
+	printf '#!/bin/sh\necho "static int x;" | "$@" - 2>/dev/null && echo 1\n' >"$valid"
 	chmod +x "$valid"
 fi
 echo "$build" >"$kernel/build"
