@@ -4,7 +4,9 @@
 # modules.sh DIRECTORY NAME [ARGUMENT...]: builds the modules and those of tests for the kernel NAME
 # that base.sh made in DIRECTORY, with the arguments for make, in DIRECTORY/kernels/NAME/modules,
 # and puts them into DIRECTORY/kernels/NAME/kmod; into kmod/faults go nda.ko with faults/ and the
-# tests' modules built against it. What the compiler and the checkers said is in kmod/log.
+# tests' modules built against it; into kmod/peer nda.ko and nda_peermem.ko built where the RDMA
+# core that stands in has the peer-memory interface, into kmod/peer-other the latter built where its
+# symbols have other versions. What the compiler and the checkers said is in kmod/log.
 
 set -eu
 
@@ -25,7 +27,7 @@ build() # build FOLDER ARGUMENT...
 
 echo "  KBUILD  $output"
 mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" "$work/test-faults" \
-	"$output/faults"
+	"$work/ofed/include/rdma" "$output/faults" "$output/peer" "$output/peer-other"
 : >"$output/log"
 # With their times, so that only what has changed is built.
 for copy in kmod faults; do
@@ -49,3 +51,13 @@ build test-faults KBUILD_EXTRA_SYMBOLS="$symbols/faults/Module.symvers"
 rm -f "$output"/*.ko "$output"/faults/*.ko
 cp "$work"/kmod/*.ko "$work"/test/*.ko "$output"
 cp "$work"/faults/*.ko "$work"/test-faults/*.ko "$output/faults"
+
+# An RDMA core beside the kernel's: its header, and its symbols' versions.
+cp kmod/compat/include/rdma/peer_mem.h "$work/ofed/include/rdma"
+cp "$work/test/Module.symvers" "$work/ofed/Module.symvers"
+build kmod NDA_VERSION="$NDA_VERSION" NDA_OFED="$symbols/ofed" "$@"
+cp "$work/kmod/nda.ko" "$work/kmod/nda_peermem.ko" "$output/peer"
+sed -i 's/^0x.......\(.\)\(.*\tib_.*register_peer_memory_client\t\)/0x1234567\1\2/' \
+	"$work/ofed/Module.symvers"
+build kmod NDA_VERSION="$NDA_VERSION" NDA_OFED="$symbols/ofed" "$@"
+cp "$work/kmod/nda_peermem.ko" "$output/peer-other"

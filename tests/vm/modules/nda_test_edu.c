@@ -114,6 +114,38 @@ static int edu_copy(struct edu *edu, const struct nda_test_copy *copy)
 	return ret;
 }
 
+/* Between memory that the device has mapped and the kernel's. */
+int nda_test_edu_dma(struct device *dev, const struct sg_table *table, u64 offset, void *bytes,
+		     u32 len, bool write)
+{
+	struct edu *edu = dev_get_drvdata(dev);
+	dma_addr_t address;
+	void *buffer;
+	int ret;
+
+	if (!edu || !len || len > EDU_MAX)
+		return -EINVAL;
+	buffer = dma_alloc_coherent(dev, EDU_MAX, &address, GFP_KERNEL);
+	if (!buffer)
+		return -ENOMEM;
+	mutex_lock(&edu->lock);
+	if (write) {
+		memcpy(buffer, bytes, len);
+		ret = edu_transfer(edu, address, 0, len, 0);
+		if (!ret)
+			ret = edu_transfer_table(edu, table, offset, len, EDU_DMA_TO_MEMORY);
+	} else {
+		ret = edu_transfer_table(edu, table, offset, len, 0);
+		if (!ret)
+			ret = edu_transfer(edu, address, 0, len, EDU_DMA_TO_MEMORY);
+		memcpy(bytes, buffer, len);
+	}
+	mutex_unlock(&edu->lock);
+	dma_free_coherent(dev, EDU_MAX, buffer, address);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(nda_test_edu_dma);
+
 /* The file keeps what it holds where misc_open() put the device. */
 struct edu_file {
 	struct edu *edu;

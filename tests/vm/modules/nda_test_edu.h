@@ -24,4 +24,13 @@ struct nda_test_copy {
 /* Holds the object until the file is closed, as an in-kernel user does. */
 #define NDA_TEST_HOLD _IOW(0xEF, 1, struct nda_test_copy)
 
+#ifdef __KERNEL__
+struct device;
+struct sg_table;
+
+/* For other modules: from or to @bytes, at @offset in a table that is mapped for the device. */
+int nda_test_edu_dma(struct device *dev, const struct sg_table *table, u64 offset, void *bytes,
+		     u32 len, bool write);
+#endif
+
 #endif
