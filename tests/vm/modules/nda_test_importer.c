@@ -121,6 +121,14 @@ static const struct dma_buf_attach_ops no_p2p_ops = {
 	.NDA_INVALIDATE = importer_told,
 };
 
+/* One that pins: newer kernels tell it by what it lacks, older ones insist that it has it. */
+static const struct dma_buf_attach_ops pin_ops = {
+	.allow_peer2peer = true,
+#ifndef HAVE_DMABUF_REVOCABLE
+	.NDA_INVALIDATE = importer_told,
+#endif
+};
+
 static int importer_attach(struct importer *importer, const struct nda_test_attach *arg)
 {
 	const struct dma_buf_attach_ops *ops = &p2p_ops;
@@ -134,6 +142,8 @@ static int importer_attach(struct importer *importer, const struct nda_test_atta
 	importer->flags = arg->flags;
 	if (arg->flags & NDA_TEST_NO_P2P)
 		ops = &no_p2p_ops;
+	if (arg->flags & NDA_TEST_PIN)
+		ops = &pin_ops;
 	if (arg->flags & NDA_TEST_STATIC)
 		ops = NULL;
 	importer->attach = dma_buf_dynamic_attach(dmabuf, &importer->edu->pdev->dev, ops, importer);
