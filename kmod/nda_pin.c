@@ -15,6 +15,7 @@
 #include <linux/slab.h>
 
 #include "nda_internal.h"
+#include "nda_trace.h"
 
 /**
  * struct nda_pin - the object
@@ -312,6 +313,7 @@ int nda_pin_ioctl(struct nda_file *file, struct nda_ioc_host_pin *arg, struct nd
 		kfree(pin);
 		return ret;
 	}
+	trace_nda_pin(pin->object.id, pin->count);
 	made->object = &pin->object;
 	return 0;
 }

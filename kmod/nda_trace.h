@@ -13,19 +13,17 @@
 #include <linux/tracepoint.h>
 
 TRACE_EVENT(nda_pin,
-	TP_PROTO(u32 id, unsigned long pages, int ret),
-	TP_ARGS(id, pages, ret),
+	TP_PROTO(u32 id, unsigned long pages),
+	TP_ARGS(id, pages),
 	TP_STRUCT__entry(
 		__field(u32, id)
 		__field(unsigned long, pages)
-		__field(int, ret)
 	),
 	TP_fast_assign(
 		__entry->id = id;
 		__entry->pages = pages;
-		__entry->ret = ret;
 	),
-	TP_printk("id=%u pages=%lu ret=%d", __entry->id, __entry->pages, __entry->ret)
+	TP_printk("id=%u pages=%lu", __entry->id, __entry->pages)
 );
 
 TRACE_EVENT(nda_export,
