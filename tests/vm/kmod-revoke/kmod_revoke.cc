@@ -545,6 +545,8 @@ TEST_F(KmodRace, FreeAgainstRelease)
 	});
 	ASSERT_NE(loops, nullptr);
 	for (int i = 0; i < atoi(loops); i++) {
+		if (i % 10000 == 0)
+			printf("%d of %s\n", i, loops);
 		/* The callback comes late, now and then: after the table is put. */
 		if (i % 1000 == 0)
 			hal_.set(
