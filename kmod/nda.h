@@ -177,8 +177,8 @@ int nda_mem_map(struct nda_mem *mem, struct device *dev, u64 offset, u64 len,
 		enum dma_data_direction dir, struct sg_table *sgt);
 
 /* nda_mem_unmap() - undoes it, once or after the revocation has; frees @sgt */
-void nda_mem_unmap(struct nda_mem *mem, struct device *dev,
-		   enum dma_data_direction dir, struct sg_table *sgt);
+void nda_mem_unmap(struct nda_mem *mem, struct device *dev, enum dma_data_direction dir,
+		   struct sg_table *sgt);
 
 /* ---- In-kernel users of pins and doorbells ------------------------------------------------ */
 

@@ -459,7 +459,8 @@ static bool nda_db_has_msix(struct pci_dev *pdev, int bar, resource_size_t offse
 /* The BAR of a function in which the page is, or -1. */
 static int nda_db_find_bar(struct pci_dev *pdev, phys_addr_t phys)
 {
-	struct resource page = { .start = phys, .end = phys + PAGE_SIZE - 1,
+	struct resource page = { .start = phys,
+				 .end = phys + PAGE_SIZE - 1,
 				 .flags = IORESOURCE_MEM };
 	int bar;
 

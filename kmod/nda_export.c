@@ -132,8 +132,7 @@ static bool nda_attachment_pins(const struct nda_attachment *att, u32 maps)
 
 /* ---- Operations of the dma-buf ---------------------------------------------------------- */
 
-static int nda_export_check_importer(struct nda_export *export,
-				     struct dma_buf_attachment *attach)
+static int nda_export_check_importer(struct nda_export *export, struct dma_buf_attachment *attach)
 {
 	if (!dev_is_pci(attach->dev) || !attach->dev->dma_mask)
 		return -ENODEV;

@@ -106,8 +106,8 @@ void nda_object_init(struct nda_object *object, const struct nda_object_ops *ops
 /* What an ioctl made and its caller has not been told of yet. */
 struct nda_made {
 	struct nda_object *object; /* held once, for its handle */
-	struct file *file;	   /* to be installed at @fd, or NULL */
-	int fd;			   /* reserved */
+	struct file *file; /* to be installed at @fd, or NULL */
+	int fd; /* reserved */
 };
 
 /*

@@ -153,7 +153,8 @@ static void __exit nda_exit(void)
 }
 module_exit(nda_exit);
 
-MODULE_DESCRIPTION("NPU Direct Async: pinned DMA mappings, NPU memory for NICs, doorbells for NPUs");
+MODULE_DESCRIPTION(
+	"NPU Direct Async: pinned DMA mappings, NPU memory for NICs, doorbells for NPUs");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(NDA_VERSION);
 NDA_IMPORT_NS_DMA_BUF;

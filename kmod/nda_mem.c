@@ -300,8 +300,7 @@ static int nda_map_pieces(struct nda_mem *mem, struct nda_map *map, u64 offset)
 }
 
 /* How [offset, offset+len) of the range is cut; only counts if @pieces is NULL. */
-static u64 nda_mem_cut(const struct nda_mem *mem, u64 offset, u64 len,
-		       struct nda_map_piece *pieces)
+static u64 nda_mem_cut(const struct nda_mem *mem, u64 offset, u64 len, struct nda_map_piece *pieces)
 {
 	const struct nda_segment *segment = mem->segments;
 	u64 count = 0, part;
@@ -330,8 +329,8 @@ static void nda_map_free(struct nda_map *map)
 	kvfree(map);
 }
 
-static struct nda_map *nda_map_alloc(struct nda_mem *mem, struct device *dev, u64 offset,
-				     u64 len, enum dma_data_direction dir)
+static struct nda_map *nda_map_alloc(struct nda_mem *mem, struct device *dev, u64 offset, u64 len,
+				     enum dma_data_direction dir)
 {
 	u64 count = nda_mem_cut(mem, offset, len, NULL);
 	struct nda_map *map;
@@ -368,8 +367,7 @@ int nda_mem_map(struct nda_mem *mem, struct device *dev, u64 offset, u64 len,
 
 	if (!dev->dma_mask || !valid_dma_direction(dir) || dir == DMA_NONE)
 		return -EINVAL;
-	if (!len || !PAGE_ALIGNED(offset | len) || offset > mem->size ||
-	    len > mem->size - offset)
+	if (!len || !PAGE_ALIGNED(offset | len) || offset > mem->size || len > mem->size - offset)
 		return -EINVAL;
 	map = nda_map_alloc(mem, dev, offset, len, dir);
 	if (!map)
@@ -476,7 +474,8 @@ u32 nda_mem_drop(struct nda_mem *mem, struct device *dev)
 		if (map->state != NDA_MAP_LIVE || (dev && map->dev != dev))
 			continue;
 		left++;
-		dev_warn_ratelimited(map->dev, "nda: still has NPU memory mapped that is revoked\n");
+		dev_warn_ratelimited(map->dev,
+				     "nda: still has NPU memory mapped that is revoked\n");
 		if (nda_map_sink(map))
 			continue;
 		nda_map_undo(map, map->count);

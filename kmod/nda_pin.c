@@ -137,8 +137,8 @@ static int nda_pin_pages(struct nda_pin *pin, u64 start, unsigned long count)
 
 static int nda_pin_map(struct nda_pin *pin, unsigned int offset, u64 len)
 {
-	unsigned int segment = max_t(unsigned int, PAGE_SIZE,
-				     dma_get_max_seg_size(pin->dev) & PAGE_MASK);
+	unsigned int segment =
+		max_t(unsigned int, PAGE_SIZE, dma_get_max_seg_size(pin->dev) & PAGE_MASK);
 	int ret;
 
 	ret = sg_alloc_table_from_pages_segment(&pin->sgt, pin->pages, pin->count, offset, len,
@@ -304,8 +304,8 @@ int nda_pin_ioctl(struct nda_file *file, struct nda_ioc_host_pin *arg, struct nd
 	mutex_init(&pin->lock);
 	pin->dev = &pdev->dev;
 	pin->mm = file->mm;
-	pin->dir = nda_pin_directions[array_index_nospec(arg->access,
-							 ARRAY_SIZE(nda_pin_directions))];
+	pin->dir =
+		nda_pin_directions[array_index_nospec(arg->access, ARRAY_SIZE(nda_pin_directions))];
 	ret = nda_pin_fill(pin, file, arg->va, arg->len);
 	if (ret) {
 		nda_pin_end(pin);

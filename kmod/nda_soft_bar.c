@@ -127,7 +127,8 @@ static int nda_soft_bar_probe(struct pci_dev *pdev, const struct pci_device_id *
 
 	ret = security_locked_down(LOCKDOWN_PCI_ACCESS);
 	if (ret) {
-		pci_err(pdev, "the kernel is locked down: the device's memory is not given to users\n");
+		pci_err(pdev,
+			"the kernel is locked down: the device's memory is not given to users\n");
 		return ret;
 	}
 	number = nda_soft_bar_choose(pdev);

@@ -25,7 +25,8 @@ MODULE_PARM_DESC(page_size, "bytes of the NPU's pages, a power of two up to 1 Gi
 
 bool nda_soft_pins;
 module_param_named(pins, nda_soft_pins, bool, 0444);
-MODULE_PARM_DESC(pins, "memory that importers use outlives its being freed, instead of being revoked");
+MODULE_PARM_DESC(pins,
+		 "memory that importers use outlives its being freed, instead of being revoked");
 
 static unsigned long nda_soft_ram_mib = 1024;
 module_param_named(ram_mib, nda_soft_ram_mib, ulong, 0644);
@@ -88,8 +89,8 @@ static int nda_soft_alloc_ram(struct nda_soft_memory *memory)
 		return -EOPNOTSUPP;
 	if (atomic64_add_return(memory->size, &nda_soft_live_ram) > limit)
 		goto uncount;
-	memory->pages = kvcalloc(memory->size >> PAGE_SHIFT, sizeof(*memory->pages),
-				 GFP_KERNEL_ACCOUNT);
+	memory->pages =
+		kvcalloc(memory->size >> PAGE_SHIFT, sizeof(*memory->pages), GFP_KERNEL_ACCOUNT);
 	if (!memory->pages)
 		goto uncount;
 	ret = nda_soft_alloc_pages(memory);

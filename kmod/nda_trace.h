@@ -12,6 +12,8 @@
 #include <linux/device.h>
 #include <linux/tracepoint.h>
 
+/* The macros of tracepoints are no functions. */
+/* clang-format off */
 TRACE_EVENT(nda_pin,
 	TP_PROTO(u32 id, unsigned long pages),
 	TP_ARGS(id, pages),

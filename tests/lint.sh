@@ -62,7 +62,7 @@ check_spdx()
 	found=0
 	for file in $(files ':!COPYING.*' ':!*.json' ':!*.md' ':!packaging/debian' ':!tests/data' \
 		':!.gitignore'); do
-		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: GPL-2.0' && continue
+		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: (\?GPL-2.0' && continue
 		echo "$file: no SPDX-License-Identifier in its first two lines"
 		found=1
 	done

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The layout of /dev/nda's structures and the numbers of its ioctls, which must not depend on
- * the architecture: compiled, never run, for each by uapi_layout_test.py. Offsets are what the
- * members' sizes add up to without any hole.
+ * The layout of /dev/nda's structures and the numbers of its ioctls, which must not depend
+ * on the architecture: compiled, never run, for each by uapi_layout_test.py. Offsets are
+ * what the members' sizes add up to without any hole.
  */
 #include <stddef.h>
 
 #include <uapi/nda.h>
 
-#define AT(type, member, offset, bytes)                                           \
-	_Static_assert(offsetof(struct nda_ioc_##type, member) == (offset) &&     \
-			sizeof(((struct nda_ioc_##type *)0)->member) == (bytes), \
+#define AT(type, member, offset, bytes)                                                    \
+	_Static_assert(offsetof(struct nda_ioc_##type, member) == (offset) &&              \
+			sizeof(((struct nda_ioc_##type *)0)->member) == (bytes),           \
 		#type "." #member)
 #define SIZE(type, bytes) _Static_assert(sizeof(struct nda_ioc_##type) == (bytes), #type)
 #define NUMBER(name, number) _Static_assert(NDA_IOC_##name == (number), #name)

@@ -2,4 +2,7 @@
 /* Since 6.8 a signal adds one, always. */
 #include <linux/eventfd.h>
 void probe(struct eventfd_ctx *ctx);
-void probe(struct eventfd_ctx *ctx) { eventfd_signal(ctx); }
+void probe(struct eventfd_ctx *ctx)
+{
+	eventfd_signal(ctx);
+}

@@ -4,4 +4,7 @@
 #include <linux/module.h>
 MODULE_LICENSE("GPL");
 void probe(struct vm_area_struct *vma);
-void probe(struct vm_area_struct *vma) { vm_flags_set(vma, VM_IO); }
+void probe(struct vm_area_struct *vma)
+{
+	vm_flags_set(vma, VM_IO);
+}

@@ -21,9 +21,9 @@
 bool nda_fault(void);
 
 /* The kernel's are macros or functions, as its version has it: each gets a name of ours. */
-#define NDA_FAULTY(type, name, failure, parameters, arguments) \
-	static inline type nda_faulty_##name parameters        \
-	{                                                      \
+#define NDA_FAULTY(type, name, failure, parameters, arguments)   \
+	static inline type nda_faulty_##name parameters          \
+	{                                                        \
 		return nda_fault() ? (failure) : name arguments; \
 	}
 
@@ -65,8 +65,7 @@ NDA_FAULTY(int, alloc_chrdev_region, -EBUSY,
 NDA_FAULTY(int, cdev_add, -ENOMEM, (struct cdev * cdev, dev_t dev, unsigned int count),
 	   (cdev, dev, count))
 NDA_FAULTY(int, bus_register_notifier, -ENOMEM,
-	   (const struct bus_type *bus, struct notifier_block *nb),
-	   ((struct bus_type *)bus, nb))
+	   (const struct bus_type *bus, struct notifier_block *nb), ((struct bus_type *)bus, nb))
 
 #undef kzalloc
 #define kzalloc nda_faulty_kzalloc

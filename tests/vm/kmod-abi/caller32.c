@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
-/* A 32-bit program: the calls of /dev/nda have one layout, so that it needs no other code. */
+/* A 32-bit program: the calls of /dev/nda have one layout, so that it needs no other code.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ int main(int argc, char **argv)
 	unsigned int domain, bus, device, function;
 	int fd = open("/dev/nda", O_RDWR);
 
-	if (argc != 2 || sscanf(argv[1], "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
+	if (argc != 2 ||
+		sscanf(argv[1], "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
 		return fail("usage: caller32 BDF");
 	if (fd < 0)
 		return fail("open");
@@ -42,7 +44,7 @@ int main(int argc, char **argv)
 		return fail("HOST_PIN");
 	status.handle = destroy.handle = pin.handle;
 	if (ioctl(fd, NDA_IOC_STATUS, &status) != 0 || status.kind != NDA_KIND_PIN ||
-	    status.state != NDA_STATE_LIVE || status.mappings != 1)
+		status.state != NDA_STATE_LIVE || status.mappings != 1)
 		return fail("STATUS");
 	if (ioctl(fd, NDA_IOC_DESTROY, &destroy) != 0)
 		return fail("DESTROY");

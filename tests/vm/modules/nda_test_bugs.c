@@ -90,12 +90,9 @@ static const struct {
 	const char *name;
 	int (*make)(void);
 } bugs[] = {
-	{"lock_order", lock_order},
-	{"atomic_sleep", atomic_sleep},
-	{"dma_unmap_size", dma_unmap_size},
-	{"leak", leak},
-	{"use_after_free", use_after_free},
-	{"out_of_bounds", out_of_bounds},
+	{ "lock_order", lock_order },	      { "atomic_sleep", atomic_sleep },
+	{ "dma_unmap_size", dma_unmap_size }, { "leak", leak },
+	{ "use_after_free", use_after_free }, { "out_of_bounds", out_of_bounds },
 };
 
 static int set_bug(const char *value, const struct kernel_param *param)
@@ -108,7 +105,7 @@ static int set_bug(const char *value, const struct kernel_param *param)
 	return -EINVAL;
 }
 
-static const struct kernel_param_ops bug_ops = {.set = set_bug};
+static const struct kernel_param_ops bug_ops = { .set = set_bug };
 module_param_cb(bug, &bug_ops, NULL, 0200);
 MODULE_PARM_DESC(bug, "the mistake to make");
 
@@ -116,8 +113,7 @@ static int __init nda_test_bugs_init(void)
 {
 	int error;
 
-	device = platform_device_register_simple(
-		"nda_test_bugs", PLATFORM_DEVID_NONE, NULL, 0);
+	device = platform_device_register_simple("nda_test_bugs", PLATFORM_DEVID_NONE, NULL, 0);
 	if (IS_ERR(device))
 		return PTR_ERR(device);
 	error = dma_coerce_mask_and_coherent(&device->dev, DMA_BIT_MASK(64));

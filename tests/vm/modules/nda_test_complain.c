@@ -9,7 +9,9 @@ static int __init nda_test_complain_init(void)
 }
 module_init(nda_test_complain_init);
 
-static void __exit nda_test_complain_exit(void) {}
+static void __exit nda_test_complain_exit(void)
+{
+}
 module_exit(nda_test_complain_exit);
 
 MODULE_DESCRIPTION("provokes a kernel warning");

@@ -8,7 +8,7 @@
 
 /* Where a transfer begins or ends: bytes of a pin or doorbell of an open /dev/nda. */
 struct nda_test_end {
-	__u32 kind;   /* NDA_KIND_PIN, NDA_KIND_DOORBELL */
+	__u32 kind; /* NDA_KIND_PIN, NDA_KIND_DOORBELL */
 	__u32 handle; /* of nda_fd */
 	__aligned_u64 offset;
 };

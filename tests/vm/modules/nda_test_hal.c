@@ -48,7 +48,7 @@ struct owner {
 	pid_t tgid;
 	struct mm_struct *mm;
 	struct mmu_notifier notifier;
-	struct rw_semaphore ioctl;    /* the older line's */
+	struct rw_semaphore ioctl; /* the older line's */
 	struct rw_semaphore pipeline; /* the younger line's */
 	struct nda_test_hal_set set;
 	struct list_head ranges;
@@ -152,7 +152,8 @@ static int fill(struct owner *owner, struct listed *node, u64 max, u64 va, u64 l
 	for (i = 0; i < table->page_num; i++) {
 		at = va - range->va + i * size;
 		table->pages_info[i].pa = hbm.base +
-			(u64)range->pages[at / range->page_size] * UNIT + at % range->page_size;
+					  (u64)range->pages[at / range->page_size] * UNIT +
+					  at % range->page_size;
 	}
 	spoil(table, owner->set.flags);
 	return 0;
@@ -195,8 +196,7 @@ int hal_kernel_p2p_get_pages(u64 va, u64 len, void (*free_callback)(void *data),
 		return -ESRCH;
 	if (v3)
 		down_read(&owner->pipeline);
-	node = !len || (v3 && !IS_ALIGNED(va | len, UNIT)) ? ERR_PTR(-EINVAL) :
-							     get(owner, va, len);
+	node = !len || (v3 && !IS_ALIGNED(va | len, UNIT)) ? ERR_PTR(-EINVAL) : get(owner, va, len);
 	if (IS_ERR(node)) {
 		ret = PTR_ERR(node);
 		goto out;
@@ -405,8 +405,8 @@ static int hal_where(struct owner *owner, struct nda_test_hal_range *arg)
 	range = find_range(owner, arg->va, 1);
 	if (range) {
 		at = arg->va - range->va;
-		arg->offset = (u64)range->pages[at / range->page_size] * UNIT +
-			      at % range->page_size;
+		arg->offset =
+			(u64)range->pages[at / range->page_size] * UNIT + at % range->page_size;
 	}
 	spin_unlock(&lock);
 	return range ? 0 : -EINVAL;

@@ -13,18 +13,18 @@
 struct nda_test_hal_set {
 	__aligned_u64 page_size; /* of what is allocated: 4 KiB, 2 MiB */
 	__u32 flags;
-	__u32 get_ms;  /* between reading a table's addresses and listing it */
+	__u32 get_ms; /* between reading a table's addresses and listing it */
 	__u32 free_us; /* between taking a table off the list and calling back */
 	__u32 reserved;
 };
 
-#define NDA_TEST_HAL_V3 (1 << 0)      /* the younger driver, else the older one */
+#define NDA_TEST_HAL_V3 (1 << 0) /* the younger driver, else the older one */
 #define NDA_TEST_HAL_SCATTER (1 << 1) /* no page follows another */
-#define NDA_TEST_HAL_BUSY (1 << 2)    /* NDA_TEST_HAL_FREE fails once it has called back */
+#define NDA_TEST_HAL_BUSY (1 << 2) /* NDA_TEST_HAL_FREE fails once it has called back */
 #define NDA_TEST_HAL_BAD_VERSION (1 << 3)
-#define NDA_TEST_HAL_BAD_SIZE (1 << 4)  /* a page size that is no power of two */
+#define NDA_TEST_HAL_BAD_SIZE (1 << 4) /* a page size that is no power of two */
 #define NDA_TEST_HAL_BAD_COUNT (1 << 5) /* fewer pages than were asked for */
-#define NDA_TEST_HAL_BAD_RAM (1 << 6)   /* the host's own memory */
+#define NDA_TEST_HAL_BAD_RAM (1 << 6) /* the host's own memory */
 #define NDA_TEST_HAL_BAD_ALIGN (1 << 7)
 #define NDA_TEST_HAL_LATE (1 << 8) /* calls back once the table is put, not before */
 
@@ -35,12 +35,12 @@ struct nda_test_hal_range {
 };
 
 struct nda_test_hal_counts {
-	__u32 tables;	 /* not put yet, of the whole system */
-	__u32 gets;	 /* so far */
+	__u32 tables; /* not put yet, of the whole system */
+	__u32 gets; /* so far */
 	__u32 callbacks; /* so far */
-	__u32 notified;	 /* of these, from an MMU notifier */
-	__u32 getting;	 /* that have read a table's addresses and not listed it */
-	__u32 calling;	 /* that are off the list and not called back about yet */
+	__u32 notified; /* of these, from an MMU notifier */
+	__u32 getting; /* that have read a table's addresses and not listed it */
+	__u32 calling; /* that are off the list and not called back about yet */
 };
 
 #define NDA_TEST_HAL_SET _IOW(0xEF, 32, struct nda_test_hal_set)

@@ -45,8 +45,7 @@ static int test_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *
 	return 0;
 }
 
-static int test_port_immutable(struct ib_device *ib, u32 port,
-			       struct ib_port_immutable *immutable)
+static int test_port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_RAW_PACKET;
 	immutable->gid_tbl_len = 1;

@@ -3,9 +3,9 @@
 #ifndef NDA_TEST_IB_H
 #define NDA_TEST_IB_H
 
-#define NDA_TEST_IB_BAR 0     /* its function's first BAR, from its beginning */
-#define NDA_TEST_IB_CACHED 1  /* the same, as memory that may be cached */
-#define NDA_TEST_IB_RAM 2     /* a page of RAM, as if it were a device's */
+#define NDA_TEST_IB_BAR 0 /* its function's first BAR, from its beginning */
+#define NDA_TEST_IB_CACHED 1 /* the same, as memory that may be cached */
+#define NDA_TEST_IB_RAM 2 /* a page of RAM, as if it were a device's */
 #define NDA_TEST_IB_NOWHERE 3 /* a page of no device */
 
 #endif

@@ -59,7 +59,7 @@ struct importer {
 	struct piece {
 		dma_addr_t addr;
 		u64 len;
-	} *pieces; /* of the last mapping */
+	} * pieces; /* of the last mapping */
 	wait_queue_head_t idle;
 };
 

@@ -14,17 +14,17 @@ struct nda_test_attach {
 	__u32 flags;
 };
 
-#define NDA_TEST_STATIC (1 << 0)   /* attaches without operations */
-#define NDA_TEST_NO_P2P (1 << 1)   /* takes no peer-to-peer addresses */
-#define NDA_TEST_IGNORE (1 << 2)   /* does nothing when it is told to let go */
-#define NDA_TEST_PIN (1 << 3)	   /* pins before it maps, and so cannot let go */
-#define NDA_TEST_READ (1 << 4)	   /* maps to read only */
-#define NDA_TEST_SLOW (1 << 5)	   /* takes 300 ms to let go */
+#define NDA_TEST_STATIC (1 << 0) /* attaches without operations */
+#define NDA_TEST_NO_P2P (1 << 1) /* takes no peer-to-peer addresses */
+#define NDA_TEST_IGNORE (1 << 2) /* does nothing when it is told to let go */
+#define NDA_TEST_PIN (1 << 3) /* pins before it maps, and so cannot let go */
+#define NDA_TEST_READ (1 << 4) /* maps to read only */
+#define NDA_TEST_SLOW (1 << 5) /* takes 300 ms to let go */
 
 struct nda_test_dma {
 	__aligned_u64 offset; /* in the dma-buf */
-	__aligned_u64 data;   /* where the bytes are, or go */
-	__u32 len;	      /* to 2048, in one piece of the mapping */
+	__aligned_u64 data; /* where the bytes are, or go */
+	__u32 len; /* to 2048, in one piece of the mapping */
 	__u32 flags;
 };
 
@@ -32,7 +32,7 @@ struct nda_test_dma {
 #define NDA_TEST_STALE (1 << 1) /* with the addresses of the last mapping, though it be gone */
 
 struct nda_test_state {
-	__u32 told;   /* how often it was told to let go */
+	__u32 told; /* how often it was told to let go */
 	__u32 mapped; /* 0 or 1 */
 	__u32 pieces; /* of the last mapping */
 	__u32 reserved;
