@@ -182,6 +182,7 @@ int nda_channel_describe_segment(struct nda_channel *ch, uint64_t remote_delta,
 enum nda_doorbell {
 	NDA_DOORBELL_MAPPED = 1,
 	NDA_DOORBELL_PROXIED = 2,
+	NDA_DOORBELL_KERNEL = 3, /* the kernel watches the memory that they write to */
 };
 
 /**

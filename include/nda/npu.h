@@ -68,15 +68,25 @@ enum nda_npu_flags {
 	NDA_NPU_DOORBELL_MAP = 1 << 2,
 	/* Every doorbell is proxied; a queue whose doorbell cannot be is refused. */
 	NDA_NPU_DOORBELL_PROXY = 1 << 3,
+	/* Every doorbell goes through the kernel's modules; a queue whose doorbell cannot
+	 * is refused. */
+	NDA_NPU_DOORBELL_KERNEL = 1 << 4,
 };
 
 /*
- * How cores ring. With neither of the two flags a doorbell is mapped, so that cores reach
+ * How cores ring. With none of the three flags a doorbell is mapped, so that cores reach
  * the NIC's register by themselves; where the NPU does not support that (an Ascend NPU that
  * is not attached by PCIe), it is proxied: cores write to NPU memory, or host memory that
  * the NPU reaches, and a thread of the host, or a core that waits, rings the register or
  * has the NIC's driver ring. That takes a host address or a driver that rings:
  * doorbells given as a UB resource cannot be proxied. A channel tells which it is.
+ *
+ * Where the kernel's modules are loaded they have a part in it. A register of a NIC in the
+ * host's address space is mapped by way of a second mapping, which /dev/nda makes, if the
+ * NPU is a PCI device known to it: the page then stays the NIC's for as long, and the
+ * mapping goes when the NIC does. For a queue of Soft-RoCE /dev/nda_soft watches the memory
+ * that cores write to, and has the device look at the queue: no thread of this process is
+ * needed. Where that is not possible it goes without.
  *
  * The thread is started with the first such doorbell of an NPU. It sleeps when there is
  * nothing to do; a kernel wakes it if such a doorbell existed when it was launched, else

@@ -269,14 +269,19 @@ int QpChannel::find_doorbell()
 	doorbell_ = qp_->sq_info.db_hw_va.iov_base;
 	const nda_software_doorbell *software = software_doorbell(qp_->sq_info);
 	if (software) {
-		const int rc = npu_->add_doorbell(*software, name, doorbell_);
+		KickTarget target = {0, qpn()};
+		const int rc = npu_->add_doorbell(*software, name, doorbell_,
+			nic_->kernel_kicks(target.device) ? &target : nullptr);
 		if (rc)
 			return rc;
 		doorbell_is_ours_ = true;
 	}
 	int error = 0;
+	const nda_doorbell way = npu_->doorbell_way(doorbell_, error);
 	NDA_LOG(LogLevel::info, "%s: its doorbell is %s", name.c_str(),
-		npu_->doorbell_proxied(doorbell_, error) ? "proxied" : "mapped");
+		way == NDA_DOORBELL_MAPPED            ? "mapped"
+			: way == NDA_DOORBELL_PROXIED ? "proxied"
+						      : "watched by the kernel");
 	return 0;
 }
 
@@ -285,8 +290,7 @@ nda_channel_info QpChannel::info() const
 	nda_channel_info info = {};
 	int error = 0;
 	info.qpn = qpn();
-	info.doorbell = npu_->doorbell_proxied(doorbell_, error) ? NDA_DOORBELL_PROXIED
-								 : NDA_DOORBELL_MAPPED;
+	info.doorbell = npu_->doorbell_way(doorbell_, error);
 	info.doorbell_error = error;
 	return info;
 }

@@ -260,7 +260,8 @@ int Group::check() const
 	for (const std::shared_ptr<Mr> &mr : heap_mrs_)
 		if (const int rc = mr->check())
 			return fail_in(rc, "group: PE %u: heap", shape_.pe);
-	return 0;
+	const int rc = npu_->check_doorbells();
+	return rc ? fail_in(rc, "group: PE %u: %s", shape_.pe, npu_->name()) : 0;
 }
 
 int Group::heap_info(uint32_t nic, nda_mr_info &info) const

@@ -508,6 +508,11 @@ uint64_t host_page_bytes()
 	return static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
+const KernelApi &kernel_api()
+{
+	return api();
+}
+
 void set_kernel_for_test(const KernelApi *replacement)
 {
 	current_api.store(replacement ? replacement : &real_api, std::memory_order_release);

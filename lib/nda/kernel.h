@@ -161,6 +161,7 @@ struct KernelApi {
 	void *(*mmap)(uint64_t bytes, int fd, uint64_t offset);
 	int (*munmap)(void *addr, uint64_t bytes);
 };
+const KernelApi &kernel_api();
 // nullptr restores the real ones.
 void set_kernel_for_test(const KernelApi *api);
 

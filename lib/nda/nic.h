@@ -90,6 +90,8 @@ public:
 	// The flow label of an address vector that makes packets leave from that UDP port;
 	// 0: none does, and the extension driver is asked.
 	virtual uint32_t flow_label_of_port(uint16_t) const { return 0; }
+	// Its index in the kernel, if that can have it look at a send queue.
+	virtual bool kernel_kicks(uint32_t &) const { return false; }
 	// What the extension driver has to say of its last failure in this thread, or "".
 	virtual const char *driver_detail() const = 0;
 	// -EOPNOTSUPP, with the reason, if this NIC has nothing to do with that NPU, or its

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include <nda/table.h>
+
 #include "lib/nda/ascend_npu.h"
 #include "lib/nda/attr.h"
 #include "lib/nda/error.h"
@@ -96,9 +98,10 @@ ibv_extend_ops *independent_ops_of(uint32_t index, std::index_sequence<slot...>)
 
 Npu::Doorbells Npu::doorbells_of(uint32_t flags)
 {
-	return flags & NDA_NPU_DOORBELL_MAP      ? Doorbells::map
-		: flags & NDA_NPU_DOORBELL_PROXY ? Doorbells::proxy
-						 : Doorbells::any;
+	return flags & NDA_NPU_DOORBELL_MAP       ? Doorbells::map
+		: flags & NDA_NPU_DOORBELL_PROXY  ? Doorbells::proxy
+		: flags & NDA_NPU_DOORBELL_KERNEL ? Doorbells::kernel
+						  : Doorbells::any;
 }
 
 int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
@@ -120,9 +123,12 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 		return rc;
 	if (a.reserved)
 		return fail(-EINVAL, "npu %s: reserved %u is not 0", name, a.reserved);
-	if ((a.flags & npu_doorbell_flags) == npu_doorbell_flags)
+	const uint32_t doorbells = a.flags & npu_doorbell_flags;
+	if (doorbells & (doorbells - 1))
 		return fail(-EINVAL,
-			"npu %s: doorbells cannot all be mapped and all be proxied", name);
+			"npu %s: doorbells cannot all be mapped and all be proxied, or all "
+			"be the kernel's",
+			name);
 	return soft ? SoftNpu::open(a, out)
 		    : AscendNpu::open(name + strlen(ascend_prefix), a, out);
 }
@@ -241,9 +247,12 @@ int Npu::ops_db_unmap(void *ptr, const doorbell_map_desc *desc)
 int Npu::map_doorbell(const doorbell_map_desc &desc, uint64_t &addr)
 {
 	if (doorbells_ != Doorbells::proxy) {
-		const int rc = map_register(desc, addr);
+		const int rc = map_watched(desc, addr);
 		if (!rc)
 			mapped_.fetch_add(1, std::memory_order_relaxed);
+		if (doorbells_ == Doorbells::kernel && rc)
+			return fail_in(
+				rc, "%s: opened with NDA_NPU_DOORBELL_KERNEL", name());
 		if (rc != -EOPNOTSUPP)
 			return rc;
 		if (doorbells_ == Doorbells::map)
@@ -254,32 +263,98 @@ int Npu::map_doorbell(const doorbell_map_desc &desc, uint64_t &addr)
 	return rc ? fail_in(rc, "%s", name()) : 0;
 }
 
+// By the kernel's mapping of the register's page, or without where it has none.
+int Npu::map_watched(const doorbell_map_desc &desc, uint64_t &addr)
+{
+	doorbell_map_desc through = desc;
+	nda_ioc_bdf function = {};
+	int rc = -EOPNOTSUPP;
+	const bool known = pci_function(function);
+	if (known)
+		rc = watched_registers_.enter(kernel(), function, through);
+	else if (doorbells_ == Doorbells::kernel)
+		rc = fail(rc, "%s is no PCI device that is known", name());
+	if (!rc || doorbells_ != Doorbells::kernel)
+		rc = map_register(through, addr);
+	if (rc && known)
+		watched_registers_.leave(desc);
+	return rc;
+}
+
 int Npu::unmap_doorbell(uint64_t addr, const doorbell_map_desc &desc)
 {
 	int error = 0;
 	if (proxy_->find(addr, error))
 		return proxy_->unmap(addr, desc);
-	const int rc = unmap_register(addr, desc);
-	if (!rc)
-		mapped_.fetch_sub(1, std::memory_order_relaxed);
+	doorbell_map_desc through = desc;
+	watched_registers_.find(through);
+	const int rc = unmap_register(addr, through);
+	if (rc)
+		return rc;
+	watched_registers_.leave(desc);
+	mapped_.fetch_sub(1, std::memory_order_relaxed);
+	return 0;
+}
+
+// A slot that the kernel watches.
+int Npu::watch_doorbell(const KickTarget *target, uint64_t &addr, std::string &why)
+{
+	uint64_t slot = 0, *word = nullptr;
+	if (!target) {
+		why = "the kernel can ring for Soft-RoCE only";
+		return -EOPNOTSUPP;
+	}
+	int rc = alloc_doorbell_slot(NDA_CACHE_LINE, slot, word);
+	if (rc) {
+		why = error_detail();
+		return rc;
+	}
+	rc = watched_words_.add(slot, word, *target, why);
+	if (rc)
+		(void)free_doorbell_slot(slot);
+	else
+		addr = slot;
 	return rc;
 }
 
-int Npu::add_doorbell(
-	const nda_software_doorbell &doorbell, const std::string &name, uint64_t &addr)
+int Npu::add_doorbell(const nda_software_doorbell &doorbell, const std::string &name,
+	uint64_t &addr, const KickTarget *target)
 {
 	if (doorbells_ == Doorbells::map)
 		return fail(-EOPNOTSUPP,
 			"%s: opened with NDA_NPU_DOORBELL_MAP: %s has no doorbell "
 			"register to map, its driver rings",
 			this->name(), name.c_str());
+	if (doorbells_ == Doorbells::kernel || (target && doorbells_ == Doorbells::any)) {
+		std::string why;
+		const int rc = watch_doorbell(target, addr, why);
+		if (!rc)
+			return 0;
+		if (doorbells_ == Doorbells::kernel)
+			return fail(rc, "%s: opened with NDA_NPU_DOORBELL_KERNEL: %s: %s",
+				this->name(), name.c_str(), why.c_str());
+		NDA_LOG(LogLevel::info, "%s: %s; its doorbell is proxied", name.c_str(),
+			why.c_str());
+	}
 	return proxy_->add(doorbell, name, addr);
 }
 
 void Npu::remove_doorbell(uint64_t addr)
 {
-	if (proxy_->remove(addr))
+	const bool watched = watched_words_.find(addr) != nullptr;
+	int rc = watched ? watched_words_.remove(addr) : proxy_->remove(addr);
+	if (watched && !rc)
+		rc = free_doorbell_slot(addr);
+	if (rc)
 		NDA_LOG(LogLevel::err, "%s", error_detail());
+}
+
+nda_doorbell Npu::doorbell_way(uint64_t addr, int &error)
+{
+	error = 0;
+	if (watched_words_.find(addr))
+		return NDA_DOORBELL_KERNEL;
+	return proxy_->find(addr, error) ? NDA_DOORBELL_PROXIED : NDA_DOORBELL_MAPPED;
 }
 
 bool Npu::doorbell_proxied(uint64_t addr, int &error)
@@ -289,7 +364,10 @@ bool Npu::doorbell_proxied(uint64_t addr, int &error)
 
 void Npu::clear_doorbell(uint64_t addr)
 {
-	proxy_->clear(addr);
+	if (uint64_t *word = watched_words_.find(addr))
+		__atomic_store_n(word, 0, __ATOMIC_RELEASE);
+	else
+		proxy_->clear(addr);
 }
 
 void Npu::count_doorbells(uint64_t addr)

@@ -10,10 +10,12 @@
 #include <utility>
 
 #include <ibv_extend.h>
+#include <nda/channel.h>
 #include <nda/driver.h>
 #include <nda/npu.h>
 
 #include "lib/nda/kernel.h"
+#include "lib/nda/kernel_doorbells.h"
 #include "lib/nda/proxy.h"
 
 namespace nda {
@@ -21,13 +23,21 @@ namespace nda {
 // The callbacks of ibv_extend have no cookie, so each NPU has functions of its own.
 constexpr uint32_t npus_max = 16;
 constexpr uint32_t npu_cores_max = 48;
-constexpr uint32_t npu_doorbell_flags = NDA_NPU_DOORBELL_MAP | NDA_NPU_DOORBELL_PROXY;
+constexpr uint32_t npu_doorbell_flags =
+	NDA_NPU_DOORBELL_MAP | NDA_NPU_DOORBELL_PROXY | NDA_NPU_DOORBELL_KERNEL;
 
 // What all kinds of NPU are. Any thread may use it. Functions return 0 or a negative errno,
 // with the detail set.
 class Npu {
 public:
 	static constexpr uint64_t magic = 0x31757061646e; // "ndapu1" in memory
+
+	enum class Doorbells {
+		any,
+		map,
+		proxy,
+		kernel
+	};
 
 	static int open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 		std::shared_ptr<Npu> &out);
@@ -95,11 +105,18 @@ public:
 	bool proxies_all() const { return doorbells_ == Doorbells::proxy; }
 	// The address where cores ring for a queue that has no register; name goes before
 	// what fails. -EOPNOTSUPP where doorbells must be mapped.
+	// target: the queue, if the kernel may ring for it.
 	int add_doorbell(const nda_software_doorbell &doorbell, const std::string &name,
-		uint64_t &addr);
+		uint64_t &addr, const KickTarget *target = nullptr);
 	void remove_doorbell(uint64_t addr);
 	// Whether it is proxied; error is then the first that ringing it gave, or 0.
 	bool doorbell_proxied(uint64_t addr, int &error);
+	// How cores ring there, and what came of it so far, 0 or a negative errno.
+	nda_doorbell doorbell_way(uint64_t addr, int &error);
+	// -ESTALE: the kernel took a page of registers away.
+	int check_doorbells() { return watched_registers_.check(); }
+	// The PCI function that it is, for the kernel; false: none, or not known.
+	virtual bool pci_function(nda_ioc_bdf &) const { return false; }
 	// If it is proxied, what a core wrote there and nobody has rung yet is forgotten,
 	// as is the error.
 	void clear_doorbell(uint64_t addr);
@@ -108,12 +125,6 @@ public:
 	void count_doorbells(uint64_t addr);
 
 protected:
-	enum class Doorbells {
-		any,
-		map,
-		proxy
-	};
-
 	Npu(std::string name, Doorbells doorbells)
 		: name_(std::move(name)), doorbells_(doorbells)
 	{}
@@ -135,6 +146,8 @@ private:
 	friend struct Trampolines;
 
 	int map_doorbell(const doorbell_map_desc &desc, uint64_t &addr);
+	int map_watched(const doorbell_map_desc &desc, uint64_t &addr);
+	int watch_doorbell(const KickTarget *target, uint64_t &addr, std::string &why);
 	int unmap_doorbell(uint64_t addr, const doorbell_map_desc &desc);
 
 	void *ops_alloc(size_t size, queue_buf_dma_mode mode);
@@ -150,6 +163,8 @@ private:
 	std::mutex kernel_mutex_;
 	std::shared_ptr<Kernel> kernel_;
 	std::atomic<uint32_t> mapped_{0}; // doorbells, but for those that are proxied
+	WatchedRegisters watched_registers_;
+	WatchedWords watched_words_;
 	std::unique_ptr<Proxy> proxy_;
 	uint32_t slot_ = npus_max;
 	ibv_extend_ops *ops_ = nullptr;

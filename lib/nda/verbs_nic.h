@@ -31,6 +31,11 @@ public:
 	int join_session(const uint8_t *) override { return 0; }
 	uint32_t flow_label_of_port(uint16_t udp_source_port) const override;
 	const char *driver_detail() const override { return ""; }
+	bool kernel_kicks(uint32_t &index) const override
+	{
+		index = device_.index;
+		return format() == NDA_FORMAT_RXE;
+	}
 	int check_npu(const Npu &npu) const override;
 	std::string net_device_text() const override;
 

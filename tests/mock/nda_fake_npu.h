@@ -121,6 +121,11 @@ public:
 	}
 	int free_doorbell_slot(uint64_t addr) override { return free(addr); }
 
+	bool pci_function(nda_ioc_bdf &function) const override
+	{
+		function = {0, 0x81, 0, 0};
+		return nature_.maps_host_io;
+	}
 	size_t allocations() const { return memory_.size(); }
 
 	// Host addresses of the registers that are mapped.

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include <uapi/nda_soft.h>
+
 #include "lib/nda/kernel.h"
 
 namespace nda::test {
@@ -33,6 +35,7 @@ public:
 		EXPECT_EQ(state().open_files, 0) << "left open";
 		EXPECT_TRUE(state().objects.empty()) << "left behind";
 		EXPECT_EQ(state().mappings, 0) << "left mapped";
+		EXPECT_TRUE(state().bound.empty()) << "left bound";
 		state().reset_event();
 		state() = State();
 	}
@@ -64,6 +67,12 @@ public:
 		std::vector<Range> npu_memory;
 		std::vector<uint64_t> doorbell_pages;
 		std::map<uint32_t, int> refused; // errno by the ioctl's number
+		// Of /dev/nda_soft.
+		int soft_open_error = ENOENT;
+		uint64_t soft_abi = NDA_SOFT_ABI_VERSION;
+		uint64_t kick = 1;
+		int bind_error = 0;
+		std::map<uint32_t, nda_soft_ioc_bind> bound;
 
 		// What it was asked.
 		int open_files = 0;
@@ -113,6 +122,8 @@ public:
 	{
 		State &s = state();
 		const uint32_t nr = _IOC_NR(request);
+		if (fd == soft_file)
+			return soft_ioctl(request, arg);
 		if (fd != file || s.open_files == 0)
 			return failed(EBADF);
 		if (++s.calls == s.fail_at)
@@ -132,6 +143,7 @@ public:
 
 private:
 	static constexpr int file = 1000000; // no descriptor of this process
+	static constexpr int soft_file = 1000001;
 	static constexpr size_t sizes[] = {sizeof(nda_ioc_query), sizeof(nda_ioc_host_pin),
 		sizeof(nda_ioc_export), sizeof(nda_ioc_db_map), sizeof(nda_ioc_destroy),
 		sizeof(nda_ioc_status), sizeof(nda_ioc_event)};
@@ -272,6 +284,8 @@ private:
 		if (arg.va % page || arg.len != page || arg.flags != NDA_DB_PROXY ||
 			arg.src_fd != -1 || arg.reserved || arg.npu.reserved)
 			return failed(EINVAL);
+		if (!arg.npu.bus)
+			return failed(ENODEV);
 		if (std::find(s.doorbell_pages.begin(), s.doorbell_pages.end(), arg.va) ==
 			s.doorbell_pages.end())
 			return failed(EOPNOTSUPP);
@@ -319,8 +333,38 @@ private:
 		return 0;
 	}
 
+	static int soft_ioctl(unsigned long request, void *arg)
+	{
+		State &s = state();
+		if (request == NDA_SOFT_IOC_QUERY) {
+			auto &query = *static_cast<nda_soft_ioc_query *>(arg);
+			query.value =
+				query.what == NDA_SOFT_QUERY_ABI ? s.soft_abi : s.kick;
+			return 0;
+		}
+		if (request == NDA_SOFT_IOC_BIND) {
+			auto &bind = *static_cast<nda_soft_ioc_bind *>(arg);
+			if (s.bind_error)
+				return failed(s.bind_error);
+			if (bind.va % 64 || bind.flags)
+				return failed(EINVAL);
+			bind.handle = ++s.last_handle;
+			s.bound[bind.handle] = bind;
+			return 0;
+		}
+		EXPECT_EQ(request, NDA_SOFT_IOC_UNBIND);
+		const auto &unbind = *static_cast<nda_soft_ioc_unbind *>(arg);
+		return s.bound.erase(unbind.handle) ? 0 : failed(ENOENT);
+	}
+
 	static int open_file(const char *name)
 	{
+		if (strcmp(name, "/dev/nda_soft") == 0) {
+			if (state().soft_open_error)
+				return failed(state().soft_open_error);
+			state().open_files++;
+			return soft_file;
+		}
 		EXPECT_STREQ(name, "/dev/nda");
 		if (state().open_error)
 			return failed(state().open_error);
@@ -330,7 +374,7 @@ private:
 
 	static int close_file(int fd)
 	{
-		EXPECT_EQ(fd, file);
+		EXPECT_TRUE(fd == file || fd == soft_file);
 		if (--state().open_files == 0)
 			state().reset_event();
 		return 0;

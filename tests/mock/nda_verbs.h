@@ -68,8 +68,9 @@ public:
 		ibv_mtu mtu = IBV_MTU_4096;
 		uint8_t link_layer = IBV_LINK_LAYER_ETHERNET;
 		uint32_t ext_cap = IBV_EXTEND_DEV_NDA;
-		int modify_extend_result = 0; // of the extension driver
-		int rtr_result = 0;           // of ibv_modify_qp to RTR
+		int modify_extend_result = 0;   // of the extension driver
+		int rtr_result = 0;             // of ibv_modify_qp to RTR
+		bool software_doorbell = false; // queues have no register
 		const char *release = "6.1.0-37-amd64";
 		// Ranges that are not ordinary pages, for which a peer-memory client stands
 		// in, or not.
@@ -166,7 +167,13 @@ private:
 			qp->qp->context = context;
 			qp->qp->qp_num = 17;
 			qp->sq_info = ring(init->attr.cap.max_send_wr, 256);
-			qp->sq_info.db_hw_va = {0x50000, 8};
+			static nda_software_doorbell software = {
+				NDA_SOFTWARE_DOORBELL_MAGIC, [](void *) { return 0; },
+				nullptr};
+			if (state().software_doorbell)
+				qp->sq_info.resv[0] = reinterpret_cast<uint64_t>(&software);
+			else
+				qp->sq_info.db_hw_va = {0x50000, 8};
 			return made(qp);
 		};
 		ops.destroy_cq = [](ibv_cq_extend *cq) {

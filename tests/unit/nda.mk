@@ -51,10 +51,11 @@ $(eval $(call unit_test,nda_channel_config_test,$(nda_inside),$$(nda_inside_libs
 $(eval $(call unit_test,nda_discovery_test,$(nda_inside),$$(nda_inside_libs)))
 $(B)/obj/tests/unit/nda_discovery_test.o: override CPPFLAGS += $(nda_netlink_cflags)
 $(eval $(call unit_test,nda_kernel_test,$(nda_inside),$$(nda_inside_libs)))
+$(eval $(call unit_test,nda_kernel_doorbell_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(eval $(call unit_test,nda_memory_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(eval $(call unit_test,nda_verbs_nic_test,$(nda_inside) $(SOFT),$$(nda_soft_libs)))
 $(B)/tests/nda_gid_test $(B)/tests/nda_channel_config_test $(B)/tests/nda_discovery_test \
-$(B)/tests/nda_kernel_test $(B)/tests/nda_memory_test $(B)/tests/nda_verbs_nic_test: | $(LIB_EXTEND)
+$(B)/tests/nda_kernel_test $(B)/tests/nda_kernel_doorbell_test $(B)/tests/nda_memory_test $(B)/tests/nda_verbs_nic_test: | $(LIB_EXTEND)
 
 # Over mocks of the Ascend runtime and driver: as they should be, without the functions that
 # libnda can do without, and each without one that it cannot.

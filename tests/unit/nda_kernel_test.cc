@@ -226,7 +226,8 @@ TEST_F(KernelClient, UnmapsADoorbellBeforeItDestroysIt)
 	const auto kernel = Kernel::open();
 	{
 		KernelDoorbell doorbell;
-		ASSERT_EQ(kernel->map_doorbell(base, {}, doorbell), 0) << error_detail();
+		ASSERT_EQ(kernel->map_doorbell(base, npu_device, doorbell), 0)
+			<< error_detail();
 		EXPECT_NE(doorbell.addr(), 0u);
 		EXPECT_EQ(module().mappings, 1);
 		EXPECT_EQ(kernel->destroy(doorbell.object().handle()), -EBUSY);
@@ -242,12 +243,12 @@ TEST_F(KernelClient, SaysWhyADoorbellCannotBeMapped)
 {
 	const auto kernel = Kernel::open();
 	KernelDoorbell doorbell;
-	EXPECT_EQ(kernel->map_doorbell(base, {}, doorbell), -EOPNOTSUPP);
+	EXPECT_EQ(kernel->map_doorbell(base, npu_device, doorbell), -EOPNOTSUPP);
 	EXPECT_STREQ(error_detail(),
 		"/dev/nda: doorbell page 0x200000000000 (no page of an RDMA device's BAR, "
 		"or "
 		"doorbell=off): Operation not supported");
-	EXPECT_EQ(kernel->map_doorbell(base + 8, {}, doorbell), -EINVAL);
+	EXPECT_EQ(kernel->map_doorbell(base + 8, npu_device, doorbell), -EINVAL);
 	EXPECT_EQ(doorbell.addr(), 0u);
 }
 
@@ -329,7 +330,7 @@ TEST_F(KernelClient, LeavesNothingWhicheverCallFails)
 		KernelDoorbell doorbell;
 		return kernel->export_memory(base, 4096, 0, out) == 0 &&
 			kernel->pin_host(base, 1, nic_device, NDA_ACCESS_READ, pin) == 0 &&
-			kernel->map_doorbell(base, {}, doorbell) == 0;
+			kernel->map_doorbell(base, npu_device, doorbell) == 0;
 	};
 	int failures = 0;
 	for (long n = 1; n < 100; n++) {

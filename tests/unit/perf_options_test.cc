@@ -106,7 +106,7 @@ TEST(PerfOptions, Doorbell_IsOneOfThreeWays)
 	EXPECT_EQ(parse({"put", "--doorbell", "map"}).options.doorbell, Doorbell::map);
 	EXPECT_EQ(parse({"--doorbell=proxy", "get"}).options.doorbell, Doorbell::proxy);
 	expect_usage({"put", "--doorbell", "host"},
-		"--doorbell: 'host': must be auto, map or proxy");
+		"--doorbell: 'host': must be auto, map, proxy or kernel");
 }
 
 TEST(PerfOptions, RepeatedOption_LastOneCounts)

@@ -101,8 +101,10 @@ void parse_doorbell(Options &o, const std::string &text)
 		o.doorbell = Doorbell::map;
 	else if (text == "proxy")
 		o.doorbell = Doorbell::proxy;
+	else if (text == "kernel")
+		o.doorbell = Doorbell::kernel;
 	else
-		reject("--doorbell", text, "must be auto, map or proxy");
+		reject("--doorbell", text, "must be auto, map, proxy or kernel");
 }
 
 void add_common(CLI::App &app, Options &o)

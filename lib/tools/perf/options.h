@@ -39,7 +39,8 @@ enum class Barrier {
 enum class Doorbell {
 	automatic,
 	map,
-	proxy
+	proxy,
+	kernel
 };
 
 enum ExitStatus {

@@ -63,6 +63,8 @@ std::string head_text(const Row &row)
 		text += ", one way";
 	if (row.doorbell == "proxy")
 		text += ", doorbells by proxy";
+	if (row.doorbell == "kernel")
+		text += ", doorbells by the kernel";
 	if (row.signal_every != 1)
 		text += ", a completion every " + std::to_string(row.signal_every);
 	return text;

@@ -23,7 +23,7 @@ struct Row {
 	uint32_t batch = 0;
 	uint32_t signal_every = 0;
 	bool one_way = false;         // put, get: only PE 0 posts
-	std::string doorbell;         // "map" or "proxy"
+	std::string doorbell;         // "map", "proxy" or "kernel"
 	uint32_t queues_per_core = 1; // to each PE
 	uint32_t queues = 0;          // in use, of all PEs
 	uint64_t size_bytes = 0;

@@ -89,6 +89,8 @@ Outcome Session::open_npu(uint64_t heap_bytes)
 		attr.flags |= NDA_NPU_DOORBELL_MAP;
 	if (options_.doorbell == Doorbell::proxy)
 		attr.flags |= NDA_NPU_DOORBELL_PROXY;
+	if (options_.doorbell == Doorbell::kernel)
+		attr.flags |= NDA_NPU_DOORBELL_KERNEL;
 	npu_ = nda_npu_open("soft", &attr, sizeof(attr));
 	if (!npu_)
 		return fail_call(errno);
@@ -321,7 +323,9 @@ std::string Session::doorbell()
 	const uint32_t next = (pe() + 1) % n_pes();
 	if (nda_group_queue_query(group_, next, 0, &info, sizeof(info)) != 0)
 		return "";
-	return info.doorbell == NDA_DOORBELL_PROXIED ? "proxy" : "map";
+	return info.doorbell == NDA_DOORBELL_PROXIED   ? "proxy"
+		: info.doorbell == NDA_DOORBELL_KERNEL ? "kernel"
+						       : "map";
 }
 
 // The first that has an error, of those that the core used; else the first of all.
