@@ -100,8 +100,7 @@ static void umem_unmap_dma(struct umem *umem)
 
 	if (ops->dma_unmap(&umem->sgt, umem->context, umem_device(umem)))
 		atomic_inc(&wrong);
-	if (umem->second &&
-	    ops->dma_unmap(&umem->second_sgt, umem->context, &umem->second->dev))
+	if (umem->second && ops->dma_unmap(&umem->second_sgt, umem->context, &umem->second->dev))
 		atomic_inc(&wrong);
 }
 
@@ -432,8 +431,8 @@ static int peer_reg(struct xarray *files_umems, struct nda_test_peer_reg *arg)
 	}
 	arg->client = NDA_TEST_PEER_BY_CORE;
 	if (umem->client)
-		arg->client = umem->client->invalidates ? NDA_TEST_PEER_BY_MRS :
-							  NDA_TEST_PEER_BY_QUEUES;
+		arg->client =
+			umem->client->invalidates ? NDA_TEST_PEER_BY_MRS : NDA_TEST_PEER_BY_QUEUES;
 	arg->pieces = umem->nmap;
 	return 0;
 }
