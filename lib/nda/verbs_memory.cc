@@ -92,7 +92,8 @@ int Order::run(uint32_t asked)
 			asked != NDA_MR_HOST) {
 			skip(way, NDA_MR_EXCLUDED);
 		} else {
-			const Words words = (this->*tries[way - 1])();
+			const Try attempt = tries[way - 1];
+			const Words words = (this->*attempt)();
 			out_.info.steps[way - 1] = {words.reason, words.code};
 			if (out_.mr)
 				out_.info.way = way;
