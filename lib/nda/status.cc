@@ -33,6 +33,7 @@ constexpr Status statuses[] = {
 	{NDA_NOT_SUPPORTED, -EOPNOTSUPP, "not supported by this NIC's queue format"},
 	{NDA_QUEUE_LENT, -EBUSY, "the queue is lent to a compatibility view"},
 	{NDA_BAD_TABLE, -EBADMSG, "the published table is not valid"},
+	{NDA_ABORTED, -ECANCELED, "the host ended the wait"},
 };
 
 const Status *find(int status)
