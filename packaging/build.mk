@@ -58,9 +58,12 @@ install-tools: tools
 	@mkdir -p $(DESTDIR)$(BINDIR)
 	$(Q)$(if $(TOOLS),install -m 755 $(TOOLS) $(DESTDIR)$(BINDIR)/)
 
+# A page for several functions has a link for each of its other names.
 install-man:
 	$(Q)for page in $(wildcard docs/man/*.[1-8]); do \
-		install -D -m 644 $$page $(DESTDIR)$(MANDIR)/man$${page##*.}/$$(basename $$page) || exit 1; \
+		to=$(DESTDIR)$(MANDIR)/man$${page##*.}; \
+		mkdir -p $$to || exit 1; \
+		if [ -L $$page ]; then cp -P $$page $$to/; else install -m 644 $$page $$to/; fi || exit 1; \
 	done
 
 # dpkg wants debian/ at the root: a copy of the tree with it in place. The date is the last
