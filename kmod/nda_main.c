@@ -157,4 +157,9 @@ MODULE_DESCRIPTION(
 	"NPU Direct Async: pinned DMA mappings, NPU memory for NICs, doorbells for NPUs");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(NDA_VERSION);
+/* Whoever loads this by name gets what there is; modprobe overlooks it if they do not load. */
+MODULE_SOFTDEP("post: nda_ascend");
+#if NDA_PEER_API
+MODULE_SOFTDEP("post: nda_peermem");
+#endif
 NDA_IMPORT_NS_DMA_BUF;
