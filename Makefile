@@ -71,7 +71,7 @@ endef
 all: lib providers tools kmod
 
 include $(wildcard lib/*/build.mk providers/*/build.mk kmod/build.mk udev/build.mk tests/build.mk \
-	packaging/build.mk)
+	packaging/build.mk packaging/*/build.mk)
 
 lib: $(LIBS)
 providers: $(PROVIDERS)

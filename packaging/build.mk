@@ -36,7 +36,7 @@ define install_shared
 	done
 endef
 
-FILLED = PREFIX LIBDIR INCLUDEDIR NDA_VERSION IBV_EXTEND_VERSION
+FILLED = PREFIX LIBDIR INCLUDEDIR BINDIR NDA_VERSION IBV_EXTEND_VERSION
 fill_in = sed $(foreach name,$(FILLED),-e 's|@$(name)@|$($(name))|g')
 
 install-lib: lib
