@@ -100,7 +100,7 @@ help:
 ## all         libraries, extension drivers and tools (the default)
 ## lib         libibv_extend and libnda
 ## providers   the extension drivers
-## tools       nda-perf
+## tools       nda-perf, nda-info
 ## tests       builds the tests
 ## check       installs what is missing (apt or dnf), builds, runs the tests
 ## demo        installs what is missing, builds, runs the main job on real files

@@ -8,7 +8,7 @@ CXXFLAGS_tests_mock := -g1
 # Optimizing these takes as long as the rest of compiling them, and what they test is in objects,
 # which are compiled as they are shipped. Tests of the device side, which is in headers, stay
 # optimized.
-$(call objs,$(wildcard $(addprefix tests/unit/,ibv_extend_*.cc nda_*.cc perf_*.cc rxe_driver_*.cc \
+$(call objs,$(wildcard $(addprefix tests/unit/,ibv_extend_*.cc info_*.cc nda_*.cc perf_*.cc rxe_driver_*.cc \
 	soft_*.cc vector_*.cc))): override CXXFLAGS += -O0
 
 # $(call unit_test,NAME,OBJECTS,LIBRARIES): build/tests/NAME from tests/unit/NAME.cc, run by check.
@@ -37,7 +37,7 @@ include $(wildcard tests/*/*.mk)
 # them out.
 ONE_THREAD := golden vector_files hns1825_format in_die_format udma_format xscale_format rxe_format \
 	aiv_batch aiv_cached aiv_counts aiv_device aiv_fast_slow aiv_poll aiv_post aiv_udma aiv_xscale \
-	aiv_xscale_fast_slow ibv_extend_abi ibv_extend_config ibv_extend_device_name nda_channel_config \
+	aiv_xscale_fast_slow ibv_extend_abi ibv_extend_config ibv_extend_device_name info_checks nda_channel_config \
 	nda_gid nda_publish nda_queue_format nda_siphash perf_atomic_math perf_histogram perf_layout \
 	perf_memory perf_options perf_pairs perf_pattern perf_report perf_row perf_sha256
 ifeq ($(SAN),thread)

@@ -11,6 +11,13 @@ static_assert(IBV_EXTEND_VERSION_MAJOR == NDA_EXTEND_MAJOR &&
 	IBV_EXTEND_VERSION_PATCH == NDA_EXTEND_PATCH &&
 	std::string_view(IBV_EXTEND_VERSION_STRING) == NDA_EXTEND_VERSION);
 
+namespace {
+
+// Tells this build from others of the same interface: nda-info looks for it in the file.
+[[gnu::used]] const char kMark[] = "nda libibv_extend " NDA_EXTEND_VERSION;
+
+} // namespace
+
 extern "C" {
 
 const char *ibv_extend_get_version(

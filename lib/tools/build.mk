@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-# nda-perf. Everything but the file with main() is also linked into its tests.
+# The tools. Everything but the files with main() is also linked into their tests.
 
 CXXFLAGS_lib_tools_perf := -DNDA_VERSION='"$(NDA_VERSION)"'
 
@@ -17,6 +17,21 @@ perf_libs := -lcrypto
 $(PERF): $(call objs,lib/tools/perf/nda_perf.cc) $(perf_pe_objs) $(perf_host_objs) $(LIB_NDA)
 	$(call prog,$@,$(filter %.o,$^),$(LIB_NDA) -Wl$(comma)-rpath-link$(comma)$(B)/lib \
 		$(if $(RPATH),-Wl$(comma)-rpath$(comma)'$(RPATH)') $(perf_libs))
+
+# nda-info looks for libraries as any program does, hence without a run path, and hears drivers
+# register in its place.
+CXXFLAGS_lib_tools_info := -DNDA_VERSION='"$(NDA_VERSION)"'
+
+INFO := $(B)/bin/nda-info
+TOOLS += $(INFO)
+
+info_exported := lib/tools/info/exported.list
+info_objs := $(call objs,$(filter-out %/nda_info.cc,$(wildcard lib/tools/info/*.cc)) \
+	$(addprefix lib/nda/,ascend_api.cc error.cc gid.cc kernel.cc log.cc))
+info_libs := -Wl,--dynamic-list=$(info_exported) -libverbs -ldl
+
+$(INFO): $(call objs,lib/tools/info/nda_info.cc) $(info_objs) $(LIB_EXTEND_SEARCH) $(info_exported)
+	$(call prog,$@,$(filter %.o %.a,$^),$(info_libs))
 
 demo-run: all
 	@tests/demo.sh $(B)
