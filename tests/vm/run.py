@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-"""run.py [--kernel NAME] [--suite WORD]... BUILD-DIRECTORY [TEST...]: runs tests in machines.
+"""run.py [--kernel NAME] [--suite WORD]... [--jobs N] BUILD-DIRECTORY [TEST...]: runs tests.
 
-The machines are virtual ones. It runs the tests that are named, or those of the suites, or all.
+They run in virtual machines, N of which run at a time, by default as many as processors. It runs the tests that are named, or those of the suites, or all.
 The kernel is that of the installed headers, or the one that base.sh knows by NAME.
 
 A test is a folder beside this file with an executable 'run', which says of itself in comments:
@@ -11,7 +11,7 @@ A test is a folder beside this file with an executable 'run', which says of itse
                             where a file is missing the test is skipped. What is below vm/kmod/,
                             modules, is that of the machine's kernel
   # vm-timeout: SECONDS     60 by default
-  # vm-share: WORD          shares a machine with the other tests of that word
+  # vm-alone: REASON        has a machine of its own, beside which no other one runs
   # vm-machines: 2          is run by two machines at once, of the roles a and b, with a cable
   # vm-devices: SET...      has the PCI devices of that set (DEVICES below), none by default; of
                             several sets, it is run once with each, as TEST.SET
@@ -28,7 +28,11 @@ A test is a folder beside this file with an executable 'run', which says of itse
 A kernel complaint (see the file complaints) that is not expected fails the test. An executable
 'check' in the folder is then run here, with the folder of the logs as its argument.
 
-Tests share a machine only where they agree on its devices and on what is appended.
+Tests that agree on the devices and on what is appended run one after another in one machine, if
+nothing else is said. After each, guest/init makes the machine what it was before. Once a test has
+not ended as it should, the kernel has complained, or something is left, the other tests get another
+machine. Tests that end the machine or need two have machines of their own, and those that make the
+kernel complain come last.
 
 Logs are in BUILD-DIRECTORY/vm/log/TEST (with --kernel in vm/kernels/NAME/log), for two machines with .a and .b: console, results (what
 guest/init writes), qemu, and capture.pcap of what was on the cable.
@@ -43,10 +47,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.relpath(__file__))
-BOOT_SECONDS = 60
+BOOT_SECONDS = 120
+# After a test: what it leaves is removed, lost memory is looked for.
+AFTER_SECONDS = 60
 APPEND = (
     "console=ttyS0 panic=-1 oops=panic nokaslr mitigations=off random.trust_cpu=on tsc=reliable "
     "no_timer_check log_buf_len=4M quiet loglevel=4"
@@ -54,13 +62,13 @@ APPEND = (
 PASS, FAIL, SKIP = "PASS", "FAIL", "SKIP"
 # What a test says of itself where its run does not.
 SAID = {
+    "alone": "",
     "append": "",
     "devices": "none",
     "expect": "status 0",
     "files": "",
     "machines": "1",
     "modules": "",
-    "share": "",
     "suite": "",
     "timeout": "60",
     "when": "always",
@@ -109,7 +117,7 @@ class Test:
                     said[found[1]] = found[2]
         self.files = said["files"].split()
         self.timeout = int(said["timeout"])
-        self.share = said["share"]
+        self.alone = said["alone"] != ""
         self.machines = int(said["machines"])
         self.sets = said["devices"].split()
         self.devices = self.sets[0]
@@ -123,6 +131,18 @@ class Test:
         for devices in self.sets:
             if devices not in DEVICES:
                 raise ValueError(f"{run}: vm-devices: {devices} is not known")
+
+    def wanted(self):
+        """The status that its run should end with."""
+        if self.expect == "status":
+            return self.pattern
+        return "124" if self.expect == "timeout" else "0"
+
+    def machine(self):
+        """Tests with the same may share a machine."""
+        if self.alone or self.machines > 1 or self.expect == "died":
+            return self.label
+        return (self.devices, self.append)
 
     def each(self):
         """One per set of devices."""
@@ -158,6 +178,7 @@ class Machine:
         command += ["-object", "memory-backend-ram,id=hbm,size=64M,share=on"]
         for device in devices:
             command += ["-device", device]
+        self.runner = runner
         with open(self.files["qemu"], "w") as output:
             self.process = subprocess.Popen(
                 command + options, stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -170,27 +191,46 @@ class Machine:
         self.process.kill()
         self.process.wait()
 
-    def wait(self, deadline):
+    def wait(self, tests):
         """Its exit status, 'timeout' or 'died'. The exit device makes QEMU's status odd."""
-        try:
-            status = self.process.wait(max(0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            return "timeout"
-        return str(status // 2) if status > 0 and status % 2 == 1 else "died"
+        current, seconds = None, BOOT_SECONDS
+        deadline = time.monotonic() + seconds * self.runner.patience
+        while time.monotonic() < deadline and not self.runner.stopped:
+            try:
+                status = self.process.wait(0.2)
+                return str(status // 2) if status > 0 and status % 2 == 1 else "died"
+            except subprocess.TimeoutExpired:
+                pass
+            began = begun(tests, self.read("results"))
+            if began and began[-1] is not current:
+                current = began[-1]
+                # Of two machines the one that is done first waits for the other.
+                seconds = current.timeout * current.machines + AFTER_SECONDS
+                deadline = time.monotonic() + seconds * self.runner.patience
+        self.process.kill()
+        return "timeout"
 
     def read(self, kind):
         with open(self.files[kind], errors="replace") as file:
             return file.read().replace("\r", "")
 
 
+def begun(tests, results):
+    """Those that have, in their order."""
+    names = [line.split()[1] for line in results.splitlines() if line.startswith("begin ")]
+    return [test for test in tests if test.name in names]
+
+
 def outcome(name, results, end):
-    """What became of a test: ('status', 'N'), ('timeout', ''), ('died', '') or ('skip', REASON),
-    its seconds, and the kernel's complaints."""
+    """What became of a test: ('status', 'N'), ('timeout', ''), ('died', ''), ('left', WHAT) or
+    ('skip', REASON), its seconds, and the kernel's complaints."""
     lines = results.splitlines()
     status = seconds = None
-    complaints = [line.split(" ", 2)[2] for line in lines if line.startswith(f"complaint {name} ")]
-    skip = [line.split(" ", 2)[2] for line in lines if line.startswith(f"skip {name} ")]
+
+    def told(what):
+        return [line.split(" ", 2)[2] for line in lines if line.startswith(f"{what} {name} ")]
+
+    complaints, skip, left = told("complaint"), told("skip"), told("left")
     for line in lines:
         words = line.split()
         if words[:2] == ["status", name]:
@@ -203,6 +243,8 @@ def outcome(name, results, end):
         return ("died", ""), seconds, complaints
     if status == "124":
         return ("timeout", ""), seconds, complaints
+    if left:
+        return ("left", "; ".join(left)), seconds, complaints
     if status == "77" and skip:
         return ("skip", skip[0]), seconds, complaints
     return ("status", status), seconds, complaints
@@ -239,11 +281,15 @@ class Runner:
         self.append = "kasan_multi_shot dummy.numdummies=0" if debug else ""
         self.patience = 5 if debug else 1
         self.count = {PASS: 0, FAIL: 0, SKIP: 0}
+        self.stopped = False
+        # Held while something is said that belongs together.
+        self.saying = threading.RLock()
 
     def report(self, test, verdict, seconds, why=""):
-        self.count[verdict] += 1
         reason = f": {why}" if why else ""
-        print(f"  {verdict}  {test.label} ({seconds:.1f} s){reason}", flush=True)
+        with self.saying:
+            self.count[verdict] += 1
+            print(f"  {verdict}  {test.label} ({seconds:.1f} s){reason}", flush=True)
 
     def missing(self, test):
         """Why it cannot be run here, or None."""
@@ -263,48 +309,97 @@ class Runner:
             return os.path.join(self.base, file[len("vm/") :])
         return os.path.join(self.build, file)
 
+    def run_all(self, tests, jobs):
+        """Runs them all, so many machines at a time."""
+        with ThreadPoolExecutor(jobs) as pool:
+            together = groups(test for test in tests if not test.alone)
+            try:
+                for done in [pool.submit(self.run, group) for group in together]:
+                    done.result()
+            except BaseException:
+                # The machines are to end too.
+                self.stopped = True
+                raise
+        for group in groups(test for test in tests if test.alone):
+            self.run(group)
+
     def run(self, tests):
-        """Runs them in one machine, or one test in two."""
+        """Runs them in one machine, or in more where a test does not leave it as it was."""
+        while tests and not self.stopped:
+            tests = self.share(tests)
+
+    def share(self, tests):
+        """Runs tests in one machine, or one test in two, and answers which it did not come to."""
+        machines, ends, log, took = self.boot(tests, tests[0].label)
+        if self.stopped:
+            return []
+        began = begun(tests, machines[0].read("results")) if machines else []
+        with self.saying:
+            if len(tests) > 1:
+                labels = " ".join(test.label for test in began)
+                print(f"  VM    {labels} ({took:.1f} s)", flush=True)
+            if not began:
+                # The next machine would not come further.
+                why = f"the machine ends before a test begins: {ends[0]}" if ends else ""
+                for test in tests:
+                    self.report(test, FAIL, took, why or "cannot be packed")
+                for machine in machines:
+                    self.show(tests[0], log, [machine])
+                return []
+        for test in began:
+            verdict, seconds, why = self.judge(test, log, machines, ends)
+            if verdict == FAIL and test is not began[0]:
+                why += self.alone(test)
+            with self.saying:
+                self.report(test, verdict, took if len(tests) == 1 else seconds or 0, why)
+                if verdict == FAIL:
+                    self.show(test, log, machines)
+        return [test for test in tests if test not in began]
+
+    def alone(self, test):
+        """Whether a test that failed behind others also fails without them: it remains failed."""
+        machines, ends, log, _ = self.boot([test], test.label + ".alone")
+        passes = bool(machines) and self.judge(test, log, machines, ends)[0] != FAIL
+        return f" (in a machine of its own it {'passes' if passes else 'fails too'}, see {log})"
+
+    def boot(self, tests, label):
+        """The machines that have run them, how these ended, the folder of the logs, seconds."""
         begin = time.monotonic()
-        log = self.new_log(tests)
+        log = self.new_log(tests, label)
         with tempfile.TemporaryDirectory() as work:
             try:
                 initrd = self.pack(work, tests)
             except subprocess.CalledProcessError:
-                for test in tests:
-                    self.report(test, FAIL, 0, "cannot be packed")
-                return
-            machines, ends = self.boot(work, log, initrd, tests)
-        took = time.monotonic() - begin
-        if len(tests) > 1:
-            print(f"  VM    {' '.join(test.label for test in tests)} ({took:.1f} s)", flush=True)
-        for test in tests:
-            self.settle(test, log, machines, ends, None if len(tests) > 1 else took)
+                return [], [], log, 0
+            machines, ends = self.let_run(work, log, initrd, tests)
+        return machines, ends, log, time.monotonic() - begin
 
-    def new_log(self, tests):
-        """A folder for the first test, to which the others link."""
+    def new_log(self, tests, label):
+        """A folder of that name, to which the other tests' names link."""
         os.makedirs(self.logs, exist_ok=True)
-        for test in tests:
-            path = os.path.join(self.logs, test.label)
+        folder = os.path.join(self.logs, label)
+        for path in [folder] + [os.path.join(self.logs, test.label) for test in tests[1:]]:
             if os.path.islink(path):
                 os.unlink(path)
             shutil.rmtree(path, ignore_errors=True)
-            if test is tests[0]:
-                os.mkdir(path)
-            else:
-                os.symlink(tests[0].label, path)
-        return os.path.join(self.logs, tests[0].label)
+        os.mkdir(folder)
+        for test in tests[1:]:
+            os.symlink(label, os.path.join(self.logs, test.label))
+        return folder
 
     def pack(self, work, tests):
         """What the machine starts from: the base and an archive with the tests."""
         plan, overlay, initrd = (os.path.join(work, n) for n in ("tests", "overlay", "initrd"))
         with open(plan, "w") as file:
-            file.writelines(f"{test.name} {test.timeout * self.patience}\n" for test in tests)
+            file.writelines(
+                f"{test.name} {test.timeout * self.patience} {test.wanted()}\n" for test in tests
+            )
         command = [os.path.join(HERE, "pack.py"), "--build", self.build]
         command += ["--has", os.path.join(self.base, "base.cpio.list"), overlay]
         command.append(plan + "=/vm/tests")
-        for part in ("guest/init=/init", "guest/lib.sh=/vm/lib.sh", "complaints=/vm/complaints"):
-            command.append(os.path.join(HERE, part))
+        for part in ("guest/lib.sh", "guest/state.sh", "complaints"):
+            command.append(f"{HERE}/{part}=/vm/{os.path.basename(part)}")
+        command.append(f"{HERE}/guest/init=/init")
         for test in tests:
             command.append(f"{test.folder}=/vm/{test.name}")
             command += [f"{self.host_path(file)}=/build/{file}" for file in test.files]
@@ -315,38 +410,32 @@ class Runner:
                     shutil.copyfileobj(file, joined)
         return initrd
 
-    def boot(self, work, log, initrd, tests):
-        """Runs the machines to their ends. The one that is done first waits for the other."""
-        two = tests[0].machines == 2
-        seconds = BOOT_SECONDS + sum(test.timeout for test in tests) * (2 if two else 1)
-        deadline = time.monotonic() + seconds * self.patience
-        if not two:
+    def let_run(self, work, log, initrd, tests):
+        """Runs the machines to their ends."""
+        if tests[0].machines == 1:
             with Machine(self, log, "", initrd, 2, tests[0], []) as machine:
-                return [machine], [machine.wait(deadline)]
+                return [machine], [machine.wait(tests)]
         capture = f"filter-dump,id=dump,netdev=wire,file={log}/capture.pcap,maxlen=65535"
         a_options = cable(work, "a", "b") + ["-object", capture]
         b_options = cable(work, "b", "a")
         with Machine(self, log, "a", initrd, 1, tests[0], a_options) as a:
             with Machine(self, log, "b", initrd, 1, tests[0], b_options) as b:
-                return [a, b], [a.wait(deadline), b.wait(deadline)]
+                return [a, b], [a.wait(tests), b.wait(tests)]
 
-    def settle(self, test, log, machines, ends, took):
-        verdict, why = PASS, ""
+    def judge(self, test, log, machines, ends):
+        """Its verdict, its seconds, and what is wrong."""
         for machine, end in zip(machines, ends):
             got, seconds, complaints = outcome(test.name, machine.read("results"), end)
             verdict, why = judge(test, got, complaints, machine.read("console"))
             if verdict != PASS:
-                why = f"machine {machine.role}: {why}" if machine.role else why
-                break
+                return verdict, seconds, f"machine {machine.role}: {why}" if machine.role else why
         check = os.path.join(test.folder, "check")
-        if verdict == PASS and os.access(check, os.X_OK):
+        if os.access(check, os.X_OK):
             with open(os.path.join(log, "check"), "w") as output:
                 done = subprocess.run([check, log], stdout=output, stderr=output)
             if done.returncode != 0:
-                verdict, why = FAIL, f"{check} fails"
-        self.report(test, verdict, took or seconds or 0, why)
-        if verdict == FAIL:
-            self.show(test, log, machines)
+                return FAIL, seconds, f"{check} fails"
+        return PASS, seconds, ""
 
     @staticmethod
     def show(test, log, machines):
@@ -354,8 +443,9 @@ class Runner:
         texts = [machine.read("qemu") for machine in machines]
         for machine in machines:
             begin = f"vm: {test.name} begins\n"
-            after = machine.read("console").partition(begin)[2]
-            texts.append(begin + re.split(r"^vm: \S+ begins$", after, 1, re.M)[0])
+            before, found, after = machine.read("console").partition(begin)
+            said = re.split(r"^vm: \S+ begins$", after, 1, re.M)[0]
+            texts.append(found + said if found else before)
         check = os.path.join(log, "check")
         if os.path.exists(check):
             with open(check) as file:
@@ -376,12 +466,14 @@ def cable(work, here, there):
 
 
 def groups(tests):
-    """Lists of tests that share a machine, in the order of their first."""
+    """Lists of tests that share a machine, those that may take longest first."""
     found = {}
     for test in tests:
-        machine = (test.share, test.devices, test.append) if test.share else test.label
-        found.setdefault(machine, []).append(test)
-    return found.values()
+        found.setdefault(test.machine(), []).append(test)
+    for group in found.values():
+        # A machine in which the kernel has complained is not used further.
+        group.sort(key=lambda test: test.expect == "complaint")
+    return sorted(found.values(), key=lambda group: -sum(test.timeout for test in group))
 
 
 def every_test():
@@ -389,11 +481,12 @@ def every_test():
 
 
 def main():
-    # So that machines are ended then too.
+    # So that machines are ended too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel")
     parser.add_argument("--suite", action="append", default=[])
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("build")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
@@ -408,16 +501,14 @@ def main():
         subprocess.run(base, check=True)
     except (OSError, ValueError, subprocess.CalledProcessError) as error:
         sys.exit(f"run.py: {error}")
-    for group in groups(tests):
-        ready = []
-        for test in group:
-            missing = runner.missing(test)
-            if missing:
-                runner.report(test, SKIP, 0, missing)
-            else:
-                ready.append(test)
-        if ready:
-            runner.run(ready)
+    ready = []
+    for test in tests:
+        missing = runner.missing(test)
+        if missing:
+            runner.report(test, SKIP, 0, missing)
+        else:
+            ready.append(test)
+    runner.run_all(ready, args.jobs)
     passed, failed, skipped = (runner.count[verdict] for verdict in (PASS, FAIL, SKIP))
     print(f"{passed} passed, {failed} failed, {skipped} skipped")
     sys.exit(0 if passed and not failed else 1)
