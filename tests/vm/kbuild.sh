@@ -11,11 +11,12 @@ kernel=$1/kernels/$2
 build=$(cat "$kernel/build")
 modules=$(cd "$3" && pwd)
 shift 3
+jobs=-j$(nproc)
 # The make that calls this has flags and jobs of its own.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
 if [ ! -e "$kernel/chroot" ]; then
-	exec make -C "$build" M="$modules" "$@"
+	exec make "$jobs" -C "$build" M="$modules" "$@"
 fi
 
 [ "$(id -u)" -eq 0 ] || {
@@ -32,4 +33,4 @@ exec unshare -m sh -eu -c '
 	mount --bind /dev "$root/dev"
 	mount -t proc proc "$root/proc"
 	exec chroot "$root" /usr/bin/env -i PATH=/usr/bin:/usr/sbin HOME=/tmp LC_ALL=C make "$@"
-' sh "$(cd "$kernel/root" && pwd)" "$(dirname "$modules")" -C "$build" M="$modules" "$@"
+' sh "$(cd "$kernel/root" && pwd)" "$(dirname "$modules")" "$jobs" -C "$build" M="$modules" "$@"

@@ -3,10 +3,10 @@
 #
 # modules.sh DIRECTORY NAME [ARGUMENT...]: builds the modules and those of tests for the kernel NAME
 # that base.sh made in DIRECTORY, with the arguments for make, in DIRECTORY/kernels/NAME/modules,
-# and puts them into DIRECTORY/kernels/NAME/kmod; into kmod/faults go nda.ko with faults/ and the
-# tests' modules built against it; into kmod/peer nda.ko and nda_peermem.ko built where the RDMA
-# core that stands in has the peer-memory interface, into kmod/peer-other the latter built where its
-# symbols have other versions. What the compiler and the checkers said is in kmod/log.
+# and puts them into DIRECTORY/kernels/NAME/kmod; into kmod/faults go nda.ko and nda_soft.ko with
+# faults/; into kmod/peer nda.ko and nda_peermem.ko built where the RDMA core that stands in has the
+# peer-memory interface, into kmod/peer-other the latter built where its symbols have other versions.
+# What the compiler and the checkers said is in kmod/log.
 
 set -eu
 
@@ -19,14 +19,16 @@ build() # build FOLDER ARGUMENT...
 {
 	folder=$work/$1
 	shift
-	if ! "$here/kbuild.sh" "$dir" "$name" "$folder" -s "$@" modules >>"$output/log" 2>&1; then
+	# Nobody debugs in the machine, and it unpacks and loads less so.
+	if ! "$here/kbuild.sh" "$dir" "$name" "$folder" -s KCFLAGS=-g0 "$@" modules \
+		>>"$output/log" 2>&1; then
 		cat "$output/log"
 		exit 1
 	fi
 }
 
 echo "  KBUILD  $output"
-mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" "$work/test-faults" \
+mkdir -p "$work/kmod/include" "$work/faults/include" "$work/test" \
 	"$work/ofed/include/rdma" "$output/faults" "$output/peer" "$output/peer-other"
 : >"$output/log"
 # With their times, so that only what has changed is built.
@@ -36,9 +38,7 @@ for copy in kmod faults; do
 done
 cp -a tests/vm/faults/faults.* "$work/faults"
 cat tests/vm/faults/Kbuild.more >>"$work/faults/Kbuild"
-for copy in test test-faults; do
-	cp -a tests/vm/modules/* "$work/$copy"
-done
+cp -a tests/vm/modules/* "$work/test"
 # shellcheck source=packaging/META
 . packaging/META
 symbols=$(realpath "$work")
@@ -47,10 +47,9 @@ build kmod NDA_VERSION="$NDA_VERSION" "$@"
 cp "$work/kmod/compat/config.h" "$work/faults/compat"
 build faults NDA_VERSION="$NDA_VERSION"
 build test KBUILD_EXTRA_SYMBOLS="$symbols/kmod/Module.symvers" "$@"
-build test-faults KBUILD_EXTRA_SYMBOLS="$symbols/faults/Module.symvers"
 rm -f "$output"/*.ko "$output"/faults/*.ko
 cp "$work"/kmod/*.ko "$work"/test/*.ko "$output"
-cp "$work"/faults/*.ko "$work"/test-faults/*.ko "$output/faults"
+cp "$work"/faults/*.ko "$output/faults"
 
 # An RDMA core beside the kernel's: its header, and its symbols' versions.
 cp kmod/compat/include/rdma/peer_mem.h "$work/ofed/include/rdma"
