@@ -92,7 +92,7 @@ $(B)/obj/%.o: %.cc
 -include $(shell [ -d $(B) ] && find $(B)/obj $(B)/lint -name '*.d' 2>/dev/null)
 
 clean:
-	rm -rf build
+	rm -rf build output
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -109,7 +109,8 @@ help:
 ## bench       runs the benchmarks, counts instructions
 ## deps        installs what building and testing need
 ## deb         builds the Debian packages
-## install     installs under DESTDIR and PREFIX
+## install     installs under DESTDIR and PREFIX; ASCEND_DRIVER=DIR: where that driver has its files
+## uninstall   removes what install puts there; likewise uninstall-dkms, uninstall-udev
 ## clean       removes build/
 
 .PHONY: all lib providers tools tests kmod check fuzz lint bench demo deps deb install clean help

@@ -22,7 +22,23 @@ check:
 HEADERS = $(patsubst include/%,%,$(sort $(shell find include -name '*.h')))
 PCFILES = $(wildcard lib/*/*.pc.in)
 
+# ASCEND_DRIVER=DIR: libibv_extend alone, to where the Ascend driver's package in DIR has its own.
+ifdef ASCEND_DRIVER
+install: lib
+	$(Q)packaging/driver-layout install $(DESTDIR)$(ASCEND_DRIVER) $(LIB_EXTEND) include/ibv_extend.h
+
+uninstall:
+	$(Q)packaging/driver-layout uninstall $(DESTDIR)$(ASCEND_DRIVER)
+else
 install: install-lib install-headers install-providers install-tools install-man
+
+# What the same command with 'install' puts there.
+uninstall uninstall-udev uninstall-dkms:
+	@rm -rf build/stage
+	@$(MAKE) --no-print-directory $(@:un%=%) DESTDIR=$(abspath build/stage)
+	$(Q)packaging/uninstall build/stage "$(DESTDIR)"
+	@rm -rf build/stage
+endif
 
 # $(call install_shared,NAMES): each name, the links it goes through, and the file at the end.
 define install_shared
@@ -90,4 +106,5 @@ deb: need-build need-deb
 	$(Q)lintian --allow-root --fail-on error,warning $(DEB_DIR)/*.changes
 	@ls $(DEB_DIR)/*.deb
 
-.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools install-man
+.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools install-man uninstall \
+	uninstall-udev uninstall-dkms
