@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * The layout of /dev/nda's structures and the numbers of its ioctls, which must not depend
- * on the architecture: compiled, never run, for each by uapi_layout_test.py. Offsets are
- * what the members' sizes add up to without any hole.
+ * The layout of the structures of /dev/nda and /dev/nda_soft and the numbers of their
+ * ioctls, which must not depend on the architecture: compiled, never run, for each by
+ * uapi_layout_test.sh. Offsets are what the members' sizes add up to without any hole.
  */
 #include <stddef.h>
 
 #include <uapi/nda.h>
+#include <uapi/nda_soft.h>
 
 #define AT(type, member, offset, bytes)                                                    \
 	_Static_assert(offsetof(struct nda_ioc_##type, member) == (offset) &&              \
@@ -82,3 +83,47 @@ NUMBER(DB_MAP, 0xc030eb03u);
 NUMBER(DESTROY, 0x4008eb04u);
 NUMBER(STATUS, 0xc018eb05u);
 NUMBER(EVENT, 0x4008eb06u);
+
+/* ---- /dev/nda_soft ---- */
+
+#define SOFT_AT(type, member, offset, bytes)                                               \
+	_Static_assert(offsetof(struct nda_soft_ioc_##type, member) == (offset) &&         \
+			sizeof(((struct nda_soft_ioc_##type *)0)->member) == (bytes),      \
+		"soft " #type "." #member)
+#define SOFT_SIZE(type, bytes)                                                             \
+	_Static_assert(sizeof(struct nda_soft_ioc_##type) == (bytes), "soft " #type)
+#define SOFT_NUMBER(name, number) _Static_assert(NDA_SOFT_IOC_##name == (number), #name)
+
+SOFT_AT(query, what, 0, 4);
+SOFT_AT(query, reserved, 4, 4);
+SOFT_AT(query, value, 8, 8);
+SOFT_SIZE(query, 16);
+
+SOFT_AT(alloc, size, 0, 8);
+SOFT_AT(alloc, kind, 8, 4);
+SOFT_AT(alloc, flags, 12, 4);
+SOFT_AT(alloc, handle, 16, 4);
+SOFT_AT(alloc, reserved, 20, 4);
+SOFT_AT(alloc, mmap_off, 24, 8);
+SOFT_SIZE(alloc, 32);
+
+SOFT_AT(free, handle, 0, 4);
+SOFT_AT(free, flags, 4, 4);
+SOFT_SIZE(free, 8);
+
+SOFT_AT(bind, va, 0, 8);
+SOFT_AT(bind, device, 8, 4);
+SOFT_AT(bind, qpn, 12, 4);
+SOFT_AT(bind, flags, 16, 4);
+SOFT_AT(bind, handle, 20, 4);
+SOFT_SIZE(bind, 24);
+
+SOFT_AT(unbind, handle, 0, 4);
+SOFT_AT(unbind, flags, 4, 4);
+SOFT_SIZE(unbind, 8);
+
+SOFT_NUMBER(QUERY, 0xc010eb40u);
+SOFT_NUMBER(ALLOC, 0xc020eb41u);
+SOFT_NUMBER(FREE, 0x4008eb42u);
+SOFT_NUMBER(BIND, 0xc018eb43u);
+SOFT_NUMBER(UNBIND, 0x4008eb44u);

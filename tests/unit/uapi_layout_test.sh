@@ -11,7 +11,7 @@ for target in x86_64 i386 aarch64; do
 		-Wpadded -Werror ${multiarch:+"-I/usr/include/$multiarch"} tests/unit/uapi_layout.c; then
 		passed=$((passed + 1))
 	else
-		echo "FAILED: uapi/nda.h on $target"
+		echo "FAILED: uapi/nda.h, uapi/nda_soft.h on $target"
 		failed=$((failed + 1))
 	fi
 done
