@@ -174,6 +174,8 @@ for module in crc32_generic $asked; do
 	fi
 done
 tree=$work/tree
+# It may have all of them built in.
+mkdir -p "$tree/usr/lib/modules/$version"
 for module in $modules; do
 	modprobe -d "$work/image" -S "$version" --show-depends "$module" |
 		sed -n "s|^insmod $work/image/\([^ ]*\).*|\1|p"
