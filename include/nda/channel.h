@@ -117,6 +117,8 @@ struct nda_channel_attr {
  *   EOPNOTSUPP     the NIC does not work with this kind of NPU, or its jetties do not take
  *                  an attribute, or the doorbell cannot be mapped, or not be proxied, as
  *                  nda/npu.h has it
+ *   EPROTO         the port reports an MTU that is none
+ *   ENXIO          ascend: no current context of the device
  *   ENOMEM         no memory, or none in the NPU
  *   other          of the extension driver
  */
@@ -162,7 +164,8 @@ int nda_channel_connect(
  * @queue: out; all but scratch_local and scratch_remote, which are 0 and needed only if
  *   signal_every is not 1. Its mutable line is that of a queue that was never used
  *
- * Returns 0, -EINVAL, -ENOTCONN, or -EPROTO: what the extension driver gave is unusable.
+ * Returns 0, -EINVAL (also: the NIC has jetties), -ENOTCONN, or -EPROTO: what the extension
+ * driver gave is unusable.
  */
 int nda_channel_describe(struct nda_channel *ch, uint64_t remote_delta, uint32_t lkey,
 	uint32_t rkey, struct nda_queue *queue) NDA_NOEXCEPT;

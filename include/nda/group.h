@@ -93,6 +93,8 @@ struct nda_group_attr {
  *   ENOMEM      no memory, or none in the NPU
  *   ECONNRESET  of the bootstrap: a PE is gone
  *   ETIMEDOUT   of the bootstrap: a PE is late
+ *   EPROTO      a PE has another version of this library, or an extension driver gave
+ *               queues of no use
  *   other       of the bootstrap, the NIC or its extension driver
  */
 struct nda_group *nda_group_create(const struct nda_bootstrap *bootstrap,
@@ -189,7 +191,7 @@ uint64_t nda_group_table_of(
  * What was posted is still under way. May be called while a kernel runs. A repair leaves
  * the word as it is.
  *
- * Returns 0 or -EINVAL.
+ * Returns 0, -EINVAL, or as nda_npu_write.
  */
 int nda_group_abort(struct nda_group *group, uint32_t value) NDA_NOEXCEPT;
 
@@ -334,7 +336,8 @@ int nda_group_view_lend(
  * posted and did not wait for may still be under way. An error completion that they
  * consumed is not known here: later posts then meet the queue's flushed completions.
  *
- * Returns 0, -EINVAL (NULL, no such core, or not lent), or -EBUSY: a kernel runs.
+ * Returns 0, -EINVAL (NULL, no such core, or not lent), -EBUSY: a kernel runs, or -EPROTO:
+ * somebody else has taken a queue back, and they stay lent.
  */
 int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
 
@@ -349,7 +352,8 @@ int nda_group_view_return(struct nda_group *group, uint32_t core) NDA_NOEXCEPT;
  * Of what a core has consumed: an error completion still in its ring is not seen. May be
  * called while a kernel runs, and may then read a value that is being written.
  *
- * Returns 0 or -EINVAL: an argument, or the group has no such format or queue.
+ * Returns 0; -EINVAL: an argument, or the group has no such format or queue; or as
+ * nda_npu_read.
  */
 int nda_group_queue_error(struct nda_group *group, uint32_t pe, uint32_t owner,
 	struct nda_queue_error *error) NDA_NOEXCEPT;

@@ -114,7 +114,7 @@ int nda_nic_query(
  * @index: below gid_count
  * @gid: out; 16 bytes in network order, all zero if the entry is empty
  *
- * Returns 0 or -EINVAL.
+ * Returns 0, -EINVAL, or as the NIC's query does.
  */
 int nda_nic_gid(struct nda_nic *nic, uint32_t index, uint8_t gid[16]) NDA_NOEXCEPT;
 
@@ -217,6 +217,7 @@ struct nda_mr_info {
  *   EINVAL      an argument, or NDA_MR_WAY
  *   EFAULT      the range is not memory of @npu; or the NIC gave it
  *   EOPNOTSUPP  the NIC cannot reach the memory of this kind of NPU
+ *   ENXIO       ascend: no current context of the device
  *   ERANGE      the NIC gave a key that its queue format cannot carry
  *   other       of the first way that could be tried. nda_error_detail() tells of all, and
  *               nda_mr_tried() by numbers

@@ -121,13 +121,15 @@ struct nda_npu_attr {
  *   EINVAL           an argument
  *   ENODEV           no such NPU, or libnda_soft.so, the Ascend runtime (libascendcl.so,
  *                    libacl_rt.so) or driver (libascend_hal.so) cannot be loaded
- *   EPROTONOSUPPORT  libnda_soft.so, or the Ascend runtime, is of another version, or one
- * of Ascend's libraries lacks a function ENXIO            ascend: no current context, or
- * one of another device EOPNOTSUPP       ascend: ASCEND_RT_VISIBLE_DEVICES is set, and the
- * runtime cannot tell which device it means; or a stub library ENOSPC           16 NPUs are
- * open in this process, the most that can be, since the callbacks of struct ibv_extend_ops
- * have no cookie ENOMEM           no memory, or none of the size asked for EIO, other of
- * the Ascend runtime, whose number is in the text
+ *   EPROTONOSUPPORT  libnda_soft.so, or the Ascend runtime, is of another version, or
+ *                    one of Ascend's libraries lacks a function
+ *   ENXIO            ascend: no current context, or one of another device
+ *   EOPNOTSUPP       ascend: ASCEND_RT_VISIBLE_DEVICES is set, and the runtime cannot
+ *                    tell which device it means; or a stub library
+ *   ENOSPC           16 NPUs are open in this process, the most that can be, since the
+ *                    callbacks of struct ibv_extend_ops have no cookie
+ *   ENOMEM           no memory, or none of the size asked for
+ *   EIO, other       of the Ascend runtime, whose number is in the text
  */
 struct nda_npu *nda_npu_open(
 	const char *name, const struct nda_npu_attr *attr, size_t attr_size) NDA_NOEXCEPT;
@@ -198,12 +200,15 @@ int nda_npu_memset(
  *
  * The callbacks may be called by any thread. Where they fail they set the error detail:
  * alloc and db_mmap give NULL with errno, memcpy_s and db_unmap a negative errno. Beside
- * those of nda_npu_alloc and nda_npu_write: EINVAL      a descriptor of a doorbell that is
- * none, or unmapping what it did not map EOPNOTSUPP  the doorbell can be neither mapped nor
- * proxied, or not as the NPU was opened; memory for INDEPENDENT, or a UB resource: the
- * driver lacks a function for it EEXIST      ascend: another user of this process has the
- * register mapped ENOSPC      too many doorbells EPERM, ESRCH, EIO, other  of the Ascend
- * driver, whose number is in the text
+ * those of nda_npu_alloc and nda_npu_write:
+ *   EINVAL      a descriptor of a doorbell that is none, or unmapping what it did not map
+ *   EOPNOTSUPP  the doorbell can be neither mapped nor proxied, or not as the NPU was
+ *               opened; memory for INDEPENDENT, or a UB resource: the driver lacks a
+ *               function for it
+ *   EEXIST      ascend: another user of this process has the register mapped
+ *   ENOSPC      too many doorbells
+ *   EPERM, ESRCH, EIO, other
+ *               of the Ascend driver, whose number is in the text
  */
 const struct ibv_extend_ops *nda_npu_ops(struct nda_npu *npu) NDA_NOEXCEPT;
 const struct ibv_extend_ops *nda_npu_ops_of(
@@ -258,7 +263,8 @@ int nda_npu_wait(struct nda_npu *npu, int timeout_ms) NDA_NOEXCEPT;
  * nda_error_detail - what went wrong
  *
  * Returns the text of the calling thread's last failed call of libnda, "" if there was
- * none. Valid until the thread's next call.
+ * none. Ask right after it: a call that succeeds may change the text, too. Valid until the
+ * thread's next call.
  */
 const char *nda_error_detail(void) NDA_NOEXCEPT;
 
