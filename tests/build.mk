@@ -44,6 +44,9 @@ ifeq ($(SAN),thread)
 TESTS := $(filter-out $(ONE_THREAD:%=$(B)/tests/%_test),$(TESTS))
 endif
 
+# Manual pages, documents, and the examples in them.
+TEST_SCRIPTS += tests/docs_test.py
+
 # The libraries under test stay where they were built.
 # CHECK: the programs to run, by name; all of them, and the scripts, which take longest,
 # by default.

@@ -48,6 +48,14 @@ check_shell()
 	} | sort -u | xargs -r shellcheck -x
 }
 
+# Pages have no date: the packages have. Those that are links are the pages that they lead to.
+check_man()
+{
+	pages=$(files 'docs/man/*' | while read -r page; do [ -L "$page" ] || echo "$page"; done)
+	# shellcheck disable=SC2086
+	! mandoc -T lint -W warning $pages | grep -v 'WARNING: missing date'
+}
+
 check_python()
 {
 	files '*.py' | xargs -r -n 1 python3 -c 'import ast, sys
@@ -99,7 +107,7 @@ check_versions()
 	return 1
 }
 
-[ $# -gt 0 ] || set -- format headers spdx whitespace paths versions shell python
+[ $# -gt 0 ] || set -- format headers spdx whitespace paths versions shell python man
 failed=
 for check in "$@"; do
 	begin=$(date +%s)

@@ -3,40 +3,8 @@
  * Compiled by `make lint-freestanding` with clang, never run: AscendCore as a device
  * compiler would see it, with intrinsics that are nothing but opaque instructions.
  */
-#include <stdint.h>
-
-#define __gm__ __attribute__((address_space(1)))
-#define __ubuf__ __attribute__((address_space(2)))
 #define NDA_ASCEND_ARCH 3510
-#define NDA_ASCEND_DCCI(p) __asm__ __volatile__("" ::"r"(p))
-#define NDA_ASCEND_DSB() __asm__ __volatile__("")
-#define NDA_ASCEND_UB_TO_GM(gm, ub, bytes)                                                 \
-	__asm__ __volatile__("" ::"r"(gm), "r"(ub), "r"(bytes))
-#define NDA_ASCEND_GM_TO_UB(ub, gm, bytes) NDA_ASCEND_UB_TO_GM(gm, ub, bytes)
-#define NDA_ASCEND_CYCLES() (*reinterpret_cast<volatile uint64_t *>(0x100000))
-
-enum pipe_t {
-	PIPE_S,
-	PIPE_MTE2,
-	PIPE_MTE3
-};
-enum event_t {
-	EVENT_ID0
-};
-
-static inline void set_flag(pipe_t, pipe_t, event_t)
-{
-	__asm__ __volatile__("");
-}
-static inline void wait_flag(pipe_t, pipe_t, event_t)
-{
-	__asm__ __volatile__("");
-}
-template <class T>
-static inline void st_dev(T value, __gm__ T *p, int16_t)
-{
-	*reinterpret_cast<__gm__ volatile T *>(p) = value;
-}
+#include "tests/mock/ascendc/kernel_operator.h"
 
 #include <nda/aiv/ascend_core.h>
 #include <nda/aiv/device.h>
