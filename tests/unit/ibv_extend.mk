@@ -9,7 +9,7 @@ $(EXTEND_TEST_LIB): $(extend_test_objs) $(LIB_EXTEND_SEARCH) $(LIB_EXTEND_MAP)
 		$(extend_test_objs) $(LIB_EXTEND_SEARCH),$(extend_libs))
 
 # Drivers: all but one are not linked to the library, hence no -z defs.
-extend_drivers := unlinked rival modify lacking silent nested opener
+extend_drivers := unlinked rival modify lacking silent nested opener crash nameless
 EXTEND_DRIVER_FILES := $(foreach d,$(extend_drivers) linked,$(B)/tests/mock/libextend_$(d).so)
 EXTEND_DRIVER_LDFLAGS = $(filter-out -Wl$(comma)-z$(comma)defs,$(LDFLAGS))
 $(extend_drivers:%=$(B)/tests/mock/libextend_%.so): $(B)/tests/mock/libextend_%.so: \

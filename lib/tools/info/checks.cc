@@ -487,7 +487,9 @@ void check_driver(const Facts &facts, const Driver &driver, Problems &out)
 	}
 	if (driver.registered.empty())
 		problem(out, "driver-silent", place(driver),
-			driver.path + " was loaded, but registered nothing",
+			driver.path +
+				" was loaded, but registered no driver that has a name and "
+				"alloc_context",
 			"it is no extension driver; name one");
 }
 

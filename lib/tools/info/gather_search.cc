@@ -44,7 +44,6 @@ void load(const extend::DriverEntry &entry, const extend::SearchPaths &paths,
 		// What the dynamic loader says may hold any bytes of a path.
 		return j.dump(-1, ' ', false, json::error_handler_t::replace);
 	};
-	// Told first: if the process ends while it loads, this is what it loaded.
 	extend::SearchReport report;
 	const extend::LoadedDriver loaded = extend::load_driver(entry, paths, report);
 	for (const SearchStep &step : report)

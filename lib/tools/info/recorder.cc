@@ -32,7 +32,9 @@ void forward_registrations(void (*function)(const verbs_device_extend_ops *))
 extern "C" __attribute__((visibility("default"))) void verbs_register_driver_extend(
 	const verbs_device_extend_ops *driver) noexcept
 {
-	nda::info::names().push_back(driver && driver->name ? driver->name : "");
+	// The library takes no other.
+	if (driver && driver->name && *driver->name && driver->alloc_context)
+		nda::info::names().push_back(driver->name);
 	if (nda::info::forward)
 		nda::info::forward(driver);
 }

@@ -12,7 +12,7 @@ struct verbs_device_extend_ops;
 
 namespace nda::info {
 
-// The names so far, in order; one without a name is "".
+// The names so far, in order, of drivers that the library would take.
 const std::vector<std::string> &recorded_registrations();
 
 // From now on they also go to the library's function; nullptr: to nobody.
