@@ -6,7 +6,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fstream>
-#include <iterator>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,8 +88,11 @@ std::string bytes_of(const std::string &path)
 	if (stat(path.c_str(), &status) || !S_ISREG(status.st_mode) ||
 		status.st_size > max_bytes)
 		return {};
+	std::string bytes(size_t(status.st_size), '\0');
 	std::ifstream file(path, std::ios::binary);
-	return {std::istreambuf_iterator<char>(file), {}};
+	file.read(bytes.data(), std::streamsize(bytes.size()));
+	bytes.resize(size_t(file.gcount()));
+	return bytes;
 }
 
 } // namespace
