@@ -46,9 +46,18 @@ compiles "$work/good.c" "$@" || fail "a probe that must compile does not:
 $(cat "$work/good.c.log")"
 ! compiles "$work/bad.c" "$@" || fail "a probe that must not compile does"
 
+# As many at a time as there are processors.
+jobs=$(nproc)
+n=0
+for probe in "$dir"/probes/*.c; do
+	{ ! compiles "$probe" "$@" || : >"$work/$(basename "$probe" .c).yes"; } &
+	n=$((n + 1))
+	[ $((n % jobs)) -ne 0 ] || wait
+done
+wait
 for probe in "$dir"/probes/*.c; do
 	name=$(basename "$probe" .c)
-	if compiles "$probe" "$@"; then
+	if [ -e "$work/$name.yes" ]; then
 		echo "#define HAVE_$name 1"
 	else
 		echo "/* no $name */"

@@ -40,6 +40,18 @@ inline int remove_module(const char *name)
 	return syscall(SYS_delete_module, name, O_NONBLOCK) == 0 ? 0 : errno;
 }
 
+/* Work of the kernel's may hold it for a moment after its last user is gone. */
+inline int remove_idle_module(const char *name)
+{
+	int error = remove_module(name);
+
+	for (int i = 0; i < 1000 && error == EWOULDBLOCK; i++) {
+		usleep(10000);
+		error = remove_module(name);
+	}
+	return error;
+}
+
 /* Loads it if it is not there. */
 inline int load_module(const std::string &name, const char *options = "")
 {

@@ -32,7 +32,7 @@ TEST_F(KmodAscendAlone, SaysThatTheDriverIsMissing)
 
 TEST_F(KmodAscendAlone, SaysThatItIsNotLoadedItself)
 {
-	ASSERT_EQ(remove_module("nda_ascend"), 0);
+	ASSERT_EQ(remove_idle_module("nda_ascend"), 0);
 	EXPECT_EQ(why(nda_), uint64_t{NDA_WHY_NOT_LOADED});
 	EXPECT_EQ(load_module("nda_ascend"), 0);
 }
@@ -51,7 +51,7 @@ protected:
 	~KmodAscend() override
 	{
 		hal_.reset();
-		EXPECT_EQ(remove_module("nda_test_hal"), 0);
+		EXPECT_EQ(remove_idle_module("nda_test_hal"), 0);
 	}
 	Export make(uint64_t va, uint64_t len) const
 	{
@@ -84,7 +84,7 @@ TEST_F(KmodAscend, LetsTheDriverGoOnceNothingIsHeld)
 		drop(&made);
 	}
 	hal_.reset();
-	EXPECT_EQ(remove_module("nda_test_hal"), 0);
+	EXPECT_EQ(remove_idle_module("nda_test_hal"), 0);
 	EXPECT_EQ(why(nda_), uint64_t{NDA_WHY_NO_DRIVER});
 	EXPECT_EQ(load_module("nda_test_hal"), 0);
 }
@@ -207,7 +207,7 @@ TEST_F(KmodAscend, UnloadingWaitsForSuchACall)
 		{
 			LateFree late(*hal_, memory);
 			drop(&made);
-			EXPECT_EQ(remove_module("nda_ascend"), 0);
+			EXPECT_EQ(remove_idle_module("nda_ascend"), 0);
 		}
 		EXPECT_EQ(load_module("nda_ascend"), 0);
 	}
