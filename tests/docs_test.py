@@ -268,6 +268,29 @@ def document_examples():
                       "" if language in ("", "sh", "text") else language)
 
 
+def check_kernel():
+    """docs/kernel.md tells of every call and parameter of the modules."""
+    text = read("docs/kernel.md")
+    calls = [name for header in ("nda", "nda_soft") for name in
+             re.findall(r"#define (NDA_\w*IOC_\w+) _IO", read(f"include/uapi/{header}.h"))]
+    sources = "".join(read(f"kmod/{file}") for file in os.listdir("kmod") if file.endswith(".c"))
+    parameters = re.findall(r"^module_param\w*\((\w+),", sources, re.M)
+    check("docs/kernel.md has all ioctls and parameters",
+          [name for name in calls + parameters if not re.search(rf"\b{name}`", text)] or
+          ("" if calls and parameters else "there are none to look for"))
+
+
+def check_environment(pages):
+    """Variables that the libraries read are in a page."""
+    done = subprocess.run(["grep", "-rhoE", '"(NDA|IBV_EXTEND|HCCL|ASCEND)_[A-Z_]+"',
+                           "lib/common", "lib/ibv_extend", "lib/nda"],
+                          capture_output=True, text=True, check=False)
+    every = "\n".join(page.plain for page in pages.values())
+    check("environment variables are in a page",
+          sorted({name for name in done.stdout.replace('"', "").split()
+                  if not re.search(rf"\b{name}\b", every)}) if done.stdout else "there are none")
+
+
 # ---- Examples ------------------------------------------------------------------------------
 
 
@@ -340,6 +363,8 @@ def main():
     for path in documents():
         check(f"{path}: its links lead somewhere", list(broken_links(path)))
     check_mentions()
+    check_kernel()
+    check_environment(pages)
     examples = [*page_examples(pages), *document_examples()]
     with tempfile.TemporaryDirectory() as directory, \
             concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

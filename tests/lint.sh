@@ -67,23 +67,28 @@ ast.parse(open(name).read(), name)'
 # files of a foreign format cannot hold it.
 check_spdx()
 {
-	found=0
-	for file in $(files ':!COPYING.*' ':!*.json' ':!*.md' ':!packaging/debian' ':!tests/data' \
-		':!.gitignore'); do
-		head -n 2 "$file" | grep -q 'SPDX-License-Identifier: (\?GPL-2.0' && continue
-		echo "$file: no SPDX-License-Identifier in its first two lines"
-		found=1
-	done
-	return $found
+	files ':!COPYING.*' ':!*.json' ':!*.md' ':!packaging/debian' ':!tests/data' ':!.gitignore' |
+		xargs awk '
+			function judge() {
+				if (name == "" || found)
+					return
+				print name ": no SPDX-License-Identifier in its first two lines"
+				failed = 1
+			}
+			FNR == 1 { judge(); name = FILENAME; found = 0 }
+			FNR <= 2 && /SPDX-License-Identifier: \(?GPL-2\.0/ { found = 1 }
+			END { judge(); exit failed }'
 }
 
 check_whitespace()
 {
 	found=0
-	for file in $(files ':!COPYING.*' ':!tests/data'); do
-		if grep -nHE '[[:blank:]]+$' "$file"; then found=1; fi
-		[ -z "$(tail -c 1 "$file")" ] || { echo "$file: no newline at its end"; found=1; }
-	done
+	if files ':!COPYING.*' ':!tests/data' | xargs grep -nHE '[[:blank:]]+$' | grep .; then found=1; fi
+	files ':!COPYING.*' ':!tests/data' | xargs python3 -c 'import sys
+open_ended = [name for name in sys.argv[1:] if open(name, "rb").read()[-1:] not in (b"", b"\n")]
+for name in open_ended:
+	print(name + ": no newline at its end")
+sys.exit(open_ended != [])' || found=1
 	return $found
 }
 
