@@ -296,16 +296,15 @@ def check_environment(pages):
 
 def compile_device(block, directory):
     """With a stand-in for the Ascend compiler's header, for both architectures."""
+    built = tempfile.mkdtemp(dir=directory) + "/kernel.o"
     for architecture in ("2201", "3510"):
-        with tempfile.NamedTemporaryFile(suffix=".o", dir=directory) as file:
-            said = run([*DEVICE, f"-DNDA_ASCEND_ARCH={architecture}", "-c", "-o", file.name, "-x",
-                        "c++", "-"], block)
-            if not said:
-                calls = subprocess.run(["nm", "-u", file.name], capture_output=True, text=True,
-                                       check=False)
-                said = calls.stdout and f"calls to {calls.stdout}"
-            if said:
-                return f"architecture {architecture}: {said}"
+        said = run([*DEVICE, f"-DNDA_ASCEND_ARCH={architecture}", "-c", "-o", built, "-x", "c++", "-"],
+                   block)
+        if not said:
+            calls = subprocess.run(["nm", "-u", built], capture_output=True, text=True, check=False)
+            said = calls.stdout and f"calls to {calls.stdout}"
+        if said:
+            return f"architecture {architecture}: {said}"
     return ""
 
 
