@@ -55,8 +55,11 @@ def read(path):
 
 def run(command, text=None, **environment):
     """What a command said if it failed, else an empty text."""
-    done = subprocess.run(command, input=text, text=True, env={**os.environ, **environment},
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    try:
+        done = subprocess.run(command, input=text, text=True, env={**os.environ, **environment},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    except OSError as error:
+        return str(error)
     return "" if done.returncode == 0 else f"{done.stdout}\nstatus {done.returncode}"
 
 
@@ -216,12 +219,12 @@ def page_examples(pages):
 
 
 def documents():
-    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard",
-                           "*.md"], capture_output=True, text=True, check=False)
-    files = done.stdout.split() if done.returncode == 0 else []
-    # A tree that is no clone has them all the same.
-    return sorted(file for file in files if os.path.exists(file)) or sorted(
-        ["README.md"] + [f"docs/{file}" for file in os.listdir("docs") if file.endswith(".md")])
+    """Those of the tree; what was built, or unpacked, there is none of it."""
+    found = []
+    for directory, directories, files in os.walk("."):
+        directories[:] = [name for name in directories if name != "build" and name[0] != "."]
+        found += [os.path.relpath(f"{directory}/{file}") for file in files if file.endswith(".md")]
+    return sorted(found)
 
 
 def anchors(path):
@@ -298,8 +301,8 @@ def compile_device(block, directory):
     """With a stand-in for the Ascend compiler's header, for both architectures."""
     built = tempfile.mkdtemp(dir=directory) + "/kernel.o"
     for architecture in ("2201", "3510"):
-        said = run([*DEVICE, f"-DNDA_ASCEND_ARCH={architecture}", "-c", "-o", built, "-x", "c++", "-"],
-                   block)
+        said = run([*DEVICE, f"-DNDA_ASCEND_ARCH={architecture}", "-c", "-o", built,
+                    "-x", "c++", "-"], block)
         if not said:
             calls = subprocess.run(["nm", "-u", built], capture_output=True, text=True, check=False)
             said = calls.stdout and f"calls to {calls.stdout}"
