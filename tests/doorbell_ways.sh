@@ -13,13 +13,15 @@ last() { # last PATTERN: the number in the last line of the log that matches
 	sed -n "s/$1/\\1/p" "$log" | tail -n 1 | grep . || echo 0
 }
 
+# nda-perf's doorbells are mapped unless it is told.
 for way in map proxy; do
 	for program in "$build"/tests/nda_group_test "$build"/tests/nda_engines_test \
 		"$build"/tests/nda_view_test "$build"/tests/nda_process_test \
-		tests/perf_cli.sh; do
-		# Its dozens of jobs take minutes there, and the suite runs it once anyway.
-		case $build:$program in
-		*san-*:*perf_cli.sh)
+		tests/perf_jobs.sh; do
+		case $way:$build:$program in
+		map:*perf_jobs.sh) continue ;;
+		*san-*perf_jobs.sh)
+			# Its dozens of jobs take minutes there, and the suite runs it once anyway.
 			echo "SKIPPED: $program with NDA_TEST_DOORBELL=$way: too slow in this build"
 			skipped=$((skipped + 1))
 			continue

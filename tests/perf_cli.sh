@@ -1,47 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 #
-# nda-perf as its users run it. Needs NDA_TEST_BUILD, or builds in build/.
+# nda-perf as its users call it: usage, failures, files, signals, output.
 
-perf=${NDA_TEST_BUILD:-build}/bin/nda-perf
-# NDA_TEST_DOORBELL=map|proxy: cores ring in this way; the words go before the command.
-way=${NDA_TEST_DOORBELL:+--doorbell=$NDA_TEST_DOORBELL}
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0 skipped=0
+# shellcheck source=tests/perf.sh
+. tests/perf.sh
 
-pass() { passed=$((passed + 1)); }
-fail()
-{
-	failed=$((failed + 1))
-	echo "FAILED: $1"
-	sed 's/^/  stdout: /' "$dir/out" | head -n 20
-	sed 's/^/  stderr: /' "$dir/err" | head -n 20
-}
-
-run() # run ARGUMENT...: status, $dir/out, $dir/err
-{
-	# shellcheck disable=SC2086
-	timeout -k 5 120 "$perf" $way "$@" >"$dir/out" 2>"$dir/err"
-	status=$?
-}
-
-check() # check NAME CONDITION...
-{
-	local name=$1
-	shift
-	if "$@"; then pass; else fail "$name"; fi
-}
-
-exits() { [ "$status" -eq "$1" ]; }
-says() { grep -qF -- "$1" "$dir/err"; }
-silent() { [ ! -s "$dir/$1" ]; }
-json() # json EXPRESSION: of the document j on standard output
-{
-	python3 -c 'import json, sys
-j = json.load(open(sys.argv[1]))
-sys.exit(0 if eval("(" + sys.argv[2] + ")") else 1)' "$dir/out" "$1"
-}
 gone() # gone PID...: none is left, within ten seconds
 {
 	local pid
@@ -54,9 +18,6 @@ gone() # gone PID...: none is left, within ten seconds
 		return 1
 	done
 }
-
-row_keys='all(k in r for r in j["rows"] for k in ("op", "nic", "pes", "size_bytes",
-	"messages_per_s", "bytes_per_s", "latency_p50_ns", "latency_p99_ns", "verified"))'
 
 # Usage.
 run --help
@@ -88,42 +49,6 @@ check "an unknown NIC is in the document" json 'j["rows"] == [] and j["errors"]'
 run put --inject nonsense
 check "a bad fault is wrong usage" exits 2
 
-# Measuring.
-for op in put get; do
-	for mode in "" --threads; do
-		for more in "--pes 2" "--pes 3 --cores 2 --batch 8 --signal-every 16 --depth 64" \
-			"--pes 2 --strict" "--pes 2 --no-assist --window 1"; do
-			# shellcheck disable=SC2086
-			run $op $mode --window 16 $more --sizes 1,8,4099,64K --iterations 300 --verify --json
-			name="$op $mode $more"
-			check "$name: exits 0" exits 0
-			check "$name: stderr is empty" silent err
-			check "$name: rows" json "j['schema'] == 1 and $row_keys and
-[r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
-all(r['op'] == '$op' and r['nic'] == 'soft:hns1825' and r['verified'] is True and
-r['doorbell'] == '${NDA_TEST_DOORBELL:-map}' and
-r['messages_per_s'] > 0 and 0 < r['latency_p50_ns'] <= r['latency_p99_ns']
-for r in j['rows']) and j['errors'] == []"
-		done
-	done
-done
-for op in put get; do
-	run $op --one-way --sizes 8,64K --iterations 300 --verify --json
-	check "$op --one-way: exits 0" exits 0
-	check "$op --one-way: rows" json "$row_keys and len(j['rows']) == 2 and
-all(r['one_way'] is True and r['verified'] is True and r['queues'] == 1 and
-r['messages'] == 300 for r in j['rows'])"
-done
-run put --sizes 8 --iterations 100
-check "the table goes to stdout" grep -q '^ *8 B ' "$dir/out"
-check "no progress without a terminal" silent err
-# However many are asked for, they take at most the time of a measurement.
-for op in "put --sizes 8" "signal --sizes 8" "atomic --nic soft:xscale --op add" barrier; do
-	# shellcheck disable=SC2086
-	run $op --warmup 1000000000000 --seconds 0.1 --json
-	check "$op: a long warm-up ends" exits 0
-done
-
 # Doorbells.
 for ring in auto map proxy; do
 	run put --doorbell $ring --sizes 8 --iterations 100 --verify --json
@@ -133,112 +58,6 @@ for ring in auto map proxy; do
 done
 run put --doorbell proxy --sizes 8 --iterations 100
 check "a proxied doorbell is told in the table" grep -q 'doorbells by proxy' "$dir/out"
-
-# Queues of a core.
-for op in put get; do
-	run $op --queues 3 --cores 2 --window 16 --batch 4 --sizes 8,4099 --iterations 300 \
-		--verify --json
-	check "$op --queues: exits 0" exits 0
-	check "$op --queues: rows" json "len(j['rows']) == 2 and all(r['verified'] is True and
-r['queues_per_core'] == 3 and r['queues'] == 12 for r in j['rows'])"
-done
-# Every queue of PE 0 carries messages, and a window's are shared out evenly.
-run put --one-way --queues 4 --sizes 8 --window 16 --iterations 160 --warmup 0 \
-	--events "$dir/events"
-check "--events: exits 0" exits 0
-check "--events: has each request and completion, of each queue alike" python3 -c '
-import collections, json, sys
-events = [json.loads(line) for line in open(sys.argv[1])]
-wqes = collections.Counter(e["qpn"] for e in events if e["event"] == "wqe")
-cqes = [e for e in events if e["event"] == "cqe" and e["status"] == 0]
-sys.exit(sorted(wqes.values()) != [80] * 4 or len(cqes) != 320)' "$dir/events"
-run put --events "$dir/none/events" --json
-check "an event log that cannot be made exits 1" exits 1
-check "an event log that cannot be made is named" says "'$dir/none/events': No such file"
-
-# Every software NIC there is.
-run put --nic soft:none
-models=$(sed -n 's/.*known: //p' "$dir/err" | tr -d ,)
-check "software NICs are known" [ -n "$models" ]
-# Minutes in a build with sanitizers, where unit tests run threads of every model, too.
-case $perf in
-*san-*)
-	echo "SKIPPED: soft:in_die and soft:xscale: too slow in this build"
-	skipped=$((skipped + 1)) models='hns1825 udma'
-	;;
-esac
-all_atomics='fetch-add compare-swap add swap set fetch-and fetch-or fetch-xor'
-atomics() # atomics MODEL BYTES: those that it has
-{
-	case $1-$2 in
-	in_die-8) echo fetch-add compare-swap add ;;
-	xscale-* | udma-*) echo "$all_atomics" ;;
-	esac
-}
-for model in $models; do
-	nic="--nic=soft:$model"
-	for op in put get; do
-		for more in "--pes 4 --cores 2 --batch 8 --signal-every 16 --depth 64" \
-			"--strict --queues 2" "--doorbell proxy"; do
-			# shellcheck disable=SC2086
-			run $op "$nic" --window 16 $more --sizes 1,8,4099,64K --iterations 300 \
-				--verify --json
-			check "$model: $op $more: exits 0" exits 0
-			check "$model: $op $more: rows" json "$row_keys and
-[r['size_bytes'] for r in j['rows']] == [1, 8, 4099, 65536] and
-all(r['nic'] == 'soft:$model' and r['verified'] is True for r in j['rows']) and j['errors'] == []"
-		done
-	done
-	run copy "$nic" --pes 3 --cores 2 --chunk 4097 "$perf"
-	check "$model: copy" exits 0
-	for more in "--pes 2 --strict" "--pes 3 --cores 2 --signal-every 4"; do
-		# shellcheck disable=SC2086
-		run signal "$nic" $more --sizes 8,4099 --window 16 --iterations 100 --verify --json
-		check "$model: signal $more: exits 0" exits 0
-		check "$model: signal $more: rows" json "$row_keys and
-[r['size_bytes'] for r in j['rows']] == [8, 4099] and
-all(r['op'] == 'signal' and r['verified'] is True and r['messages'] == 100 * r['pes'] * r['cores']
-and 0 < r['latency_p50_ns'] <= r['latency_p99_ns'] for r in j['rows'])"
-	done
-	run barrier "$nic" --pes 3 --iterations 100 --verify --json
-	check "$model: barrier: exits 0" exits 0
-	check "$model: barrier: rows" json "$row_keys and
-[r['barrier'] for r in j['rows']] == ['barrier-all', 'sync-all'] and
-all(r['op'] == 'barrier' and r['verified'] is True and r['messages'] == 100 and
-r['messages_per_s'] > 0 and 0 < r['latency_p50_ns'] <= r['latency_p99_ns'] for r in j['rows'])"
-	for bytes in 4 8; do
-		has=$(atomics "$model" $bytes)
-		run atomic "$nic" --pes 3 --bytes $bytes --iterations 100 --window 16 --verify --json
-		if [ -n "$has" ]; then
-			check "$model: atomics of $bytes bytes: exits 0" exits 0
-			check "$model: atomics of $bytes bytes: rows" json "$row_keys and
-[r['atomic'] for r in j['rows']] == '$has'.split() and all(r['op'] == 'atomic' and
-r['verified'] is True and r['size_bytes'] == $bytes and r['messages'] == 300 for r in j['rows'])"
-		else
-			check "$model: no atomics of $bytes bytes: exits 1" exits 1
-			check "$model: no atomics of $bytes bytes: is told" says \
-				"nda-perf: nic soft:$model: its queue format has no atomics of $bytes"
-		fi
-		for what in compare-swap set; do
-			case " $has " in *" $what "*) continue ;; esac
-			run atomic "$nic" --op $what --bytes $bytes --verify --json
-			check "$model: no $what of $bytes bytes: exits 1" exits 1
-			check "$model: no $what of $bytes bytes: is told" says \
-				"nda-perf: nic soft:$model: its queue format has no $what of $bytes"
-			check "$model: no $what of $bytes bytes: has no row" \
-				json 'j["rows"] == [] and j["errors"]'
-		done
-	done
-	# Without a hang; whoever waits for one that failed gives up in time.
-	for op in "put --sizes 8" "signal --sizes 8" barrier; do
-		# shellcheck disable=SC2086
-		run $op "$nic" --seconds 1 --timeout-ms 500 --inject remote-access-error:100 --json
-		check "$model: a remote access error of $op exits 1" exits 1
-		check "$model: a remote access error of $op is in the document" json \
-			'any(e["status"] == 8 and e["status_text"] and e["peer"] is not None
-for e in j["errors"])'
-	done
-done
 
 # Failures.
 for mode in "" --threads; do
@@ -258,8 +77,7 @@ done
 start_job()
 {
 	set -m
-	# shellcheck disable=SC2086
-	"$perf" $way "$@" >"$dir/out" 2>"$dir/err" &
+	"$perf" "$@" >"$dir/out" 2>"$dir/err" &
 	job=$!
 	set +m
 	for _ in $(seq 400); do
@@ -379,8 +197,7 @@ check "two sides that differ: the other exits 1" [ "$other" -eq 1 ]
 check "two sides that differ are told" says "the other side's command or options differ"
 
 # Standard output.
-# shellcheck disable=SC2086
-timeout 120 "$perf" $way put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
+timeout 120 "$perf" put --sizes 8 --iterations 10 >/dev/full 2>"$dir/err"
 status=$?
 check "a full disk exits 1" exits 1
 check "a full disk is named" says "standard output: No space left on device"
@@ -415,5 +232,4 @@ else
 	skipped=$((skipped + 1))
 fi
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

@@ -8,4 +8,4 @@ $(foreach test,perf_atomic_math perf_file perf_histogram perf_job perf_layout pe
 $(eval $(call unit_test,perf_signal_test,$(perf_pe_objs) $(perf_host_objs),$$(nda_outside_libs) $(perf_libs)))
 $(B)/tests/perf_signal_test: | $(LIB_NDA) $(SOFT)
 
-TEST_SCRIPTS += tests/perf_cli.sh
+TEST_SCRIPTS += tests/perf_jobs.sh tests/perf_cli.sh
