@@ -3,7 +3,8 @@
 
 info_inside := $(info_objs) $(LIB_EXTEND_SEARCH)
 info_inside_libs = $(info_libs)
-$(eval $(call unit_test,info_checks_test,$(call objs,lib/tools/info/checks.cc)))
+$(eval $(call unit_test,info_checks_test,$(call objs,$(addprefix lib/tools/info/,checks.cc check_devices.cc \
+	check_machine.cc check_search.cc))))
 $(eval $(call unit_test,info_gather_test,$(info_inside),$$(info_inside_libs)))
 $(eval $(call unit_test,info_search_test,$(info_inside),$$(info_inside_libs)))
 $(B)/tests/info_search_test: | $(EXTEND_DRIVER_FILES)

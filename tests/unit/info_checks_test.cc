@@ -630,6 +630,15 @@ TEST(InfoChecks, ALibraryOfAnOlderVersion)
 	EXPECT_EQ("", found(facts));
 }
 
+TEST(InfoChecks, OneDeviceIsToldWhereThereIsNoLibraryToAsk)
+{
+	Facts facts = healthy();
+	facts.devices[0].extend.tried = facts.devices[0].extend.opened = false;
+	facts.libraries = {};
+	facts.libraries.soname.error = "cannot open";
+	EXPECT_EQ("library-missing", found(facts, "hrn5_0"));
+}
+
 TEST(InfoChecks, ACopyElsewhereIsANote)
 {
 	Facts facts = healthy();

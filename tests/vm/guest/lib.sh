@@ -45,6 +45,13 @@ vm_is_listening() # vm_is_listening PORT: a TCP socket of this machine is
 		/proc/net/tcp /proc/net/tcp6
 }
 
+# vm_nobody COMMAND...: as a user who owns nothing.
+vm_nobody()
+{
+	grep -qs '^nobody:' /etc/passwd || echo 'nobody:x:65534:65534::/:/usr/bin/sh' >>/etc/passwd
+	su -s /usr/bin/sh nobody -c "$*"
+}
+
 # Two machines: each serves the marks it sets to the other by HTTP over the link.
 
 vm_link_up()
