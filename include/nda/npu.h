@@ -163,8 +163,8 @@ int nda_npu_alloc(struct nda_npu *npu, uint64_t size_bytes, uint64_t *addr) NDA_
  * nda_npu_free - frees NPU memory
  * @addr: from nda_npu_alloc of the same NPU; not registered any more
  *
- * Returns 0, or -EINVAL: NULL, or not the address of an allocation. ascend: or as
- * nda_npu_alloc, the memory being allocated still.
+ * Returns 0; -EINVAL: NULL, or not the address of an allocation; -EBUSY: soft: a region or
+ * a queue uses it. ascend: or as nda_npu_alloc, the memory being allocated still.
  */
 int nda_npu_free(struct nda_npu *npu, uint64_t addr) NDA_NOEXCEPT;
 
@@ -222,8 +222,8 @@ const struct ibv_extend_ops *nda_npu_ops_of(
  *
  * Returns as soon as the cores have started. One kernel at a time.
  *
- * Returns 0, -EINVAL, -EBUSY (a kernel runs), -EAGAIN (no threads for the cores), or
- * -EOPNOTSUPP: ascend, see nda_npu_launch_function.
+ * Returns 0, -EINVAL, -EBUSY (a kernel runs, or was not waited for), -EAGAIN (no threads
+ * for the cores), or -EOPNOTSUPP: ascend, see nda_npu_launch_function.
  */
 int nda_npu_launch(
 	struct nda_npu *npu, nda_kernel_fn fn, void *arg, uint32_t n_cores) NDA_NOEXCEPT;
