@@ -17,6 +17,9 @@ struct test_ib {
 	struct page *ram;
 };
 
+/* A port's number, of which kernels before 5.13 have 255 at most. */
+typedef typeof(((struct ib_device *)NULL)->phys_port_cnt) test_port_t;
+
 struct test_ucontext {
 	struct ib_ucontext ib;
 };
@@ -37,7 +40,7 @@ static int test_query_device(struct ib_device *ib, struct ib_device_attr *attr,
 	return 0;
 }
 
-static int test_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *attr)
+static int test_query_port(struct ib_device *ib, test_port_t port, struct ib_port_attr *attr)
 {
 	attr->state = IB_PORT_DOWN;
 	attr->gid_tbl_len = 1;
@@ -45,7 +48,8 @@ static int test_query_port(struct ib_device *ib, u32 port, struct ib_port_attr *
 	return 0;
 }
 
-static int test_port_immutable(struct ib_device *ib, u32 port, struct ib_port_immutable *immutable)
+static int test_port_immutable(struct ib_device *ib, test_port_t port,
+			       struct ib_port_immutable *immutable)
 {
 	immutable->core_cap_flags = RDMA_CORE_PORT_RAW_PACKET;
 	immutable->gid_tbl_len = 1;
@@ -53,18 +57,18 @@ static int test_port_immutable(struct ib_device *ib, u32 port, struct ib_port_im
 	return 0;
 }
 
-static enum rdma_link_layer test_link_layer(struct ib_device *ib, u32 port)
+static enum rdma_link_layer test_link_layer(struct ib_device *ib, test_port_t port)
 {
 	return IB_LINK_LAYER_ETHERNET;
 }
 
-static int test_query_gid(struct ib_device *ib, u32 port, int index, union ib_gid *gid)
+static int test_query_gid(struct ib_device *ib, test_port_t port, int index, union ib_gid *gid)
 {
 	memset(gid, 0, sizeof(*gid));
 	return 0;
 }
 
-static int test_query_pkey(struct ib_device *ib, u32 port, u16 index, u16 *pkey)
+static int test_query_pkey(struct ib_device *ib, test_port_t port, u16 index, u16 *pkey)
 {
 	*pkey = 0xffff;
 	return 0;
