@@ -172,14 +172,14 @@ static void nda_ascend_return(struct p2p_page_table *from)
 /* Whether the pages of [va, va+len) are still those of @table, whose callback is in place. */
 static bool nda_ascend_is_still(const struct nda_table *table, u64 len, u32 id)
 {
-	struct p2p_page_table *again;
+	struct p2p_page_table *again = NULL;
 	bool same;
 	u64 i;
 
-	if (hal.get(table->va, len, nda_ascend_freed, (void *)(unsigned long)id, &again))
+	if (hal.get(table->va, len, nda_ascend_freed, (void *)(unsigned long)id, &again) || !again)
 		return false;
 	same = again->version == P2P_GET_PAGE_VERSION && again->page_size == table->page_size &&
-	       again->page_num == table->count;
+	       again->page_num == table->count && again->pages_info;
 	for (i = 0; same && i < table->count; i++)
 		same = again->pages_info[i].pa == table->pa[i];
 	nda_ascend_return(again);

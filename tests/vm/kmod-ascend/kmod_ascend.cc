@@ -167,6 +167,22 @@ INSTANTIATE_TEST_SUITE_P(Tables, KmodAscendBad,
 		uint32_t{NDA_TEST_HAL_BAD_COUNT}, uint32_t{NDA_TEST_HAL_BAD_RAM},
 		uint32_t{NDA_TEST_HAL_BAD_ALIGN}));
 
+/* The second look at a table finds nothing, which is no proof that it still holds. */
+class KmodAscendBadSecond : public KmodAscend,
+			    public testing::WithParamInterface<uint32_t> {};
+
+TEST_P(KmodAscendBadSecond, TheRangeCountsAsFreed)
+{
+	Memory memory(*hal_, 2 * page);
+	hal_->set(page, GetParam());
+	EXPECT_EQ(make_export(nda_, memory.va(), 2 * page).error, ECANCELED);
+	EXPECT_EQ(hal_->counts().tables, 0u);
+	EXPECT_EQ(count(nda_, NDA_COUNT_TABLES), 0u);
+}
+INSTANTIATE_TEST_SUITE_P(Tables, KmodAscendBadSecond,
+	testing::Values(
+		uint32_t{NDA_TEST_HAL_BAD_SECOND}, uint32_t{NDA_TEST_HAL_NO_SECOND}));
+
 /* ---- Calls that come late ---- */
 
 /* Frees: the table has left the driver's list, and is called back about once it is put. */

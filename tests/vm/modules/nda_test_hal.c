@@ -70,6 +70,7 @@ struct listed {
 	void (*callback)(void *data);
 	void *data;
 	bool put;
+	struct p2p_page_info *pages;
 	struct p2p_page_table table;
 };
 
@@ -82,7 +83,7 @@ static void node_release(struct kref *ref)
 {
 	struct listed *node = container_of(ref, struct listed, ref);
 
-	kvfree(node->table.pages_info);
+	kvfree(node->pages);
 	kfree(node);
 }
 
@@ -170,8 +171,9 @@ static struct listed *get(struct owner *owner, u64 va, u64 len)
 	kref_init(&node->ref);
 	node->tgid = owner->tgid;
 	node->va = va;
-	node->table.pages_info = kvcalloc(max, sizeof(*node->table.pages_info), GFP_KERNEL);
-	if (node->table.pages_info) {
+	node->pages = kvcalloc(max, sizeof(*node->pages), GFP_KERNEL);
+	node->table.pages_info = node->pages;
+	if (node->pages) {
 		spin_lock(&lock);
 		ret = fill(owner, node, max, va, len);
 		spin_unlock(&lock);
@@ -184,12 +186,25 @@ static struct listed *get(struct owner *owner, u64 va, u64 len)
 	return node;
 }
 
+/* Whether a table of what begins there has been given out, under the lock. */
+static bool is_second(const struct listed *node)
+{
+	struct listed *other;
+
+	list_for_each_entry(other, &nodes, link) {
+		if (other->tgid == node->tgid && other->va == node->va)
+			return true;
+	}
+	return false;
+}
+
 int hal_kernel_p2p_get_pages(u64 va, u64 len, void (*free_callback)(void *data), void *data,
 			     struct p2p_page_table **page_table)
 {
 	struct owner *owner = find_owner(current->tgid);
 	bool v3 = owner && owner->set.flags & NDA_TEST_HAL_V3;
 	struct listed *node;
+	bool second;
 	int ret = 0;
 
 	if (!owner)
@@ -208,11 +223,18 @@ int hal_kernel_p2p_get_pages(u64 va, u64 len, void (*free_callback)(void *data),
 		msleep(owner->set.get_ms);
 	atomic_dec(&getting);
 	spin_lock(&lock);
+	second = is_second(node);
 	list_add(&node->link, &nodes);
 	spin_unlock(&lock);
 	atomic_inc(&tables);
 	atomic_inc(&gets);
 	*page_table = &node->table;
+	if (second && owner->set.flags & NDA_TEST_HAL_BAD_SECOND)
+		node->table.pages_info = NULL;
+	if (second && owner->set.flags & NDA_TEST_HAL_NO_SECOND) {
+		hal_kernel_p2p_put_pages(&node->table);
+		*page_table = NULL;
+	}
 out:
 	if (v3)
 		up_read(&owner->pipeline);

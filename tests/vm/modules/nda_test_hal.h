@@ -27,6 +27,8 @@ struct nda_test_hal_set {
 #define NDA_TEST_HAL_BAD_RAM (1 << 6) /* the host's own memory */
 #define NDA_TEST_HAL_BAD_ALIGN (1 << 7)
 #define NDA_TEST_HAL_LATE (1 << 8) /* calls back once the table is put, not before */
+#define NDA_TEST_HAL_BAD_SECOND (1 << 9) /* a table that is got again has no pages */
+#define NDA_TEST_HAL_NO_SECOND (1 << 10) /* nor is there one, though the call succeeds */
 
 struct nda_test_hal_range {
 	__aligned_u64 va;
