@@ -180,7 +180,8 @@ static void nda_db_end(struct nda_db *db, bool keep_source)
 		unmap_mapping_range(db->mapping, (loff_t)db->object.handle << PAGE_SHIFT, PAGE_SIZE,
 				    1);
 	if (db->mapped) {
-		dma_unmap_resource(&db->npu->dev, db->address, PAGE_SIZE, DMA_FROM_DEVICE, 0);
+		dma_unmap_resource(&db->npu->dev, db->address, PAGE_SIZE, DMA_FROM_DEVICE,
+				   DMA_ATTR_SKIP_CPU_SYNC);
 		/* Where unmapping is flushed later, the NPU could still use what it has cached. */
 		nda_iommu_flush(&db->npu->dev);
 		db->mapped = false;
@@ -618,7 +619,9 @@ static int nda_db_map_page(struct nda_db *db)
 
 	if (!nda_db_reaches(db->npu, db->phys))
 		return -EIO;
-	db->address = dma_map_resource(dev, db->phys, PAGE_SIZE, DMA_FROM_DEVICE, 0);
+	/* More than one may have the page: no CPU's cache has it. */
+	db->address =
+		dma_map_resource(dev, db->phys, PAGE_SIZE, DMA_FROM_DEVICE, DMA_ATTR_SKIP_CPU_SYNC);
 	if (dma_mapping_error(dev, db->address))
 		return -EIO;
 	db->mapped = true;

@@ -135,6 +135,10 @@ static int nda_pin_pages(struct nda_pin *pin, u64 start, unsigned long count)
 
 /* ---- Mapping ---------------------------------------------------------------------------- */
 
+/*
+ * The same page may be pinned more than once, also for other devices: it is handed over for each
+ * mapping apart, as the DMA API has it for such.
+ */
 static int nda_pin_map(struct nda_pin *pin, unsigned int offset, u64 len)
 {
 	unsigned int segment =
@@ -145,11 +149,12 @@ static int nda_pin_map(struct nda_pin *pin, unsigned int offset, u64 len)
 						segment, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
-	ret = dma_map_sgtable(pin->dev, &pin->sgt, pin->dir, 0);
+	ret = dma_map_sgtable(pin->dev, &pin->sgt, pin->dir, DMA_ATTR_SKIP_CPU_SYNC);
 	if (ret) {
 		sg_free_table(&pin->sgt);
 		return ret;
 	}
+	dma_sync_sgtable_for_device(pin->dev, &pin->sgt, pin->dir);
 	pin->mapped = true;
 	nda_count(NDA_COUNT_MAPPINGS, 1);
 	return 0;
@@ -159,7 +164,8 @@ static int nda_pin_map(struct nda_pin *pin, unsigned int offset, u64 len)
 static void nda_pin_end(struct nda_pin *pin)
 {
 	if (pin->mapped) {
-		dma_unmap_sgtable(pin->dev, &pin->sgt, pin->dir, 0);
+		dma_sync_sgtable_for_cpu(pin->dev, &pin->sgt, pin->dir);
+		dma_unmap_sgtable(pin->dev, &pin->sgt, pin->dir, DMA_ATTR_SKIP_CPU_SYNC);
 		sg_free_table(&pin->sgt);
 		pin->mapped = false;
 		nda_count(NDA_COUNT_MAPPINGS, -1);
