@@ -76,13 +76,15 @@ SAID = {
 # Each set: QEMU's devices, and what is appended to the kernel's command line. Their addresses are
 # those that guest/lib.sh names. edu: a DMA engine with one register that can be rung (a transfer
 # to the very end of its 4 KiB buffer ends QEMU, and it does not say when a transfer is refused).
-# ivshmem-plain: memory behind BAR 2. The IOMMU has to come before what is behind it;
-# caching-mode keeps the kernel from batching invalidations.
+# ivshmem-plain: memory behind BAR 2. virtio-rng: interrupt vectors in BAR 1. The IOMMU has to
+# come before what is behind it; caching-mode keeps the kernel from batching invalidations.
 PCI = [
     "edu,dma_mask=0xffffffffffffffff,addr=04.0",
     "edu,dma_mask=0xffffffffffffffff,addr=05.0",
     "ivshmem-plain,memdev=hbm,addr=06.0",
+    "virtio-rng-pci,addr=07.0",
 ]
+# The memory is 64 MiB, in pci-gib 2 GiB, of which only what is touched is taken.
 DEVICES = {
     "none": ([], ""),
     "pci": (PCI, "intel_iommu=off"),
@@ -90,6 +92,7 @@ DEVICES = {
         ["intel-iommu,intremap=on,caching-mode=on"] + PCI,
         "intel_iommu=on,strict iommu=nopt iommu.strict=1",
     ),
+    "pci-gib": (PCI, "intel_iommu=off"),
     "pci-iommu-lazy": (
         ["intel-iommu,intremap=on,caching-mode=off"] + PCI,
         "intel_iommu=on iommu=nopt iommu.strict=0",
@@ -175,7 +178,8 @@ class Machine:
         command += ["-serial", "file:" + self.files["console"]]
         command += ["-serial", "file:" + self.files["results"]]
         command += ["-device", "isa-debug-exit,iobase=0x501,iosize=2"]
-        command += ["-object", "memory-backend-ram,id=hbm,size=64M,share=on"]
+        size = "2G" if test.devices == "pci-gib" else "64M"
+        command += ["-object", f"memory-backend-ram,id=hbm,size={size},share=on"]
         for device in devices:
             command += ["-device", device]
         self.runner = runner

@@ -9,7 +9,7 @@ vm_role=$(sed -n 's/.*vm\.role=\([ab]\).*/\1/p' /proc/cmdline)
 # shellcheck disable=SC2034
 vm_devices=$(sed -n 's/.*vm\.devices=\([^ ]*\).*/\1/p' /proc/cmdline)
 # shellcheck disable=SC2034
-vm_edu0=0000:00:04.0 vm_edu1=0000:00:05.0 vm_hbm=0000:00:06.0
+vm_edu0=0000:00:04.0 vm_edu1=0000:00:05.0 vm_hbm=0000:00:06.0 vm_msix=0000:00:07.0
 # This machine's addresses on the link of two machines, and the other's.
 case $vm_role in
 a) vm_ip4=10.77.0.1 vm_ip6=fd77::1 vm_peer_ip4=10.77.0.2 ;;
@@ -37,6 +37,14 @@ vm_until()
 		[ "$(date +%s)" -lt $vm_until_end ] || return 1
 		sleep 0.05
 	done
+}
+
+# vm_bind DEVICE DRIVER: gives a PCI device that driver, whichever it had.
+vm_bind()
+{
+	vm_device=/sys/bus/pci/devices/$1
+	[ ! -e "$vm_device/driver" ] || echo "$1" >"$vm_device/driver/unbind" || return 1
+	echo "$2" >"$vm_device/driver_override" && echo "$1" >"/sys/bus/pci/drivers/$2/bind"
 }
 
 vm_is_listening() # vm_is_listening PORT: a TCP socket of this machine is

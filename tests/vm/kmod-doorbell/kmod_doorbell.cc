@@ -3,13 +3,11 @@
  * device is a stand-in over one edu device (vm_edu1), the NPU the DMA engine of another
  * (vm_edu0); the doorbell is a register of the former, whose value and the factorial that
  * it makes of it say what was rung. */
-#include <rdma/ib_user_verbs.h>
 #include <sys/eventfd.h>
 #include <thread>
 
-#include <tests/vm/kmod_soft_rig.h>
+#include <tests/vm/kmod_doorbell_rig.h>
 #include <tests/vm/modules/nda_test_edu.h>
-#include <tests/vm/modules/nda_test_ib.h>
 
 namespace {
 
@@ -17,28 +15,6 @@ using namespace nda::test;
 
 const size_t page = static_cast<size_t>(getpagesize());
 constexpr size_t factorial = 8, busy = 0x20;
-
-/* The RDMA device's file, with a context: its mappings need one. */
-Fd open_uverbs()
-{
-	Fd fd(open("/dev/infiniband/uverbs0", O_RDWR | O_CLOEXEC));
-	struct {
-		ib_uverbs_cmd_hdr header;
-		ib_uverbs_get_context context;
-	} request = {};
-	ib_uverbs_get_context_resp response = {};
-
-	EXPECT_GE(fd, 0) << strerror(errno);
-	request.header.command = IB_USER_VERBS_CMD_GET_CONTEXT;
-	request.header.in_words = sizeof(request) / 4;
-	request.header.out_words = sizeof(response) / 4;
-	request.context.response = reinterpret_cast<uintptr_t>(&response);
-	EXPECT_EQ(
-		write(fd, &request, sizeof(request)), static_cast<ssize_t>(sizeof(request)))
-		<< strerror(errno);
-	close(static_cast<int>(response.async_fd));
-	return fd;
-}
 
 int set_policy(const std::string &policy)
 {
@@ -50,14 +26,7 @@ protected:
 	~KmodDoorbell() override { EXPECT_EQ(set_policy("uverbs"), 0); }
 	static nda_ioc_db_map request(uint64_t va, uint32_t flags = 0)
 	{
-		nda_ioc_db_map map = {};
-
-		map.va = va;
-		map.len = page;
-		map.npu = bdf_of("vm_edu0");
-		map.src_fd = -1;
-		map.flags = flags;
-		return map;
+		return doorbell_request(va, flags);
 	}
 	int refusal(nda_ioc_db_map arg) { return call(nda_, NDA_IOC_DB_MAP, &arg); }
 	nda_ioc_db_map take(uint64_t va, uint32_t flags = 0)
@@ -509,6 +478,77 @@ TEST_F(KmodDoorbellForeign, AnotherDevicesPageIsRefusedWhoeverAsks)
 	EXPECT_EQ(refusal(request(other_.va())), EOPNOTSUPP);
 	EXPECT_EQ(set_policy("any"), 0);
 	EXPECT_EQ(refusal(request(other_.va())), EOPNOTSUPP);
+}
+
+/* The first page of a device's BAR, by the file that the kernel has for it. */
+class BarPage {
+public:
+	BarPage(const char *variable, const char *bar)
+		: file_(open((std::string("/sys/bus/pci/devices/") + getenv(variable) +
+				     "/" + bar)
+				     .c_str(),
+			  O_RDWR))
+	{
+		EXPECT_TRUE(map_.good()) << variable << " " << bar;
+	}
+	uint64_t va() const { return map_.va(); }
+
+private:
+	Fd file_;
+	Mapping map_{file_, 0, page};
+};
+
+/* Gives a device to nda_test_ib for as long as it lives. */
+class RdmaDevice {
+public:
+	explicit RdmaDevice(const char *variable) : variable_(variable)
+	{
+		std::string driver =
+			std::string("/sys/bus/pci/devices/") + getenv(variable) + "/driver";
+
+		/* Where it has one it is virtio's. */
+		write_sysfs(driver + "/unbind", getenv(variable));
+		EXPECT_EQ(override_driver(variable, "nda_test_ib"), 0);
+		EXPECT_EQ(bind_driver(variable, "nda_test_ib", "bind"), 0);
+	}
+	RdmaDevice(const RdmaDevice &) = delete;
+	RdmaDevice &operator=(const RdmaDevice &) = delete;
+	/* The kernel may have a driver of its own for it. */
+	~RdmaDevice()
+	{
+		EXPECT_EQ(bind_driver(variable_, "nda_test_ib", "unbind"), 0);
+		EXPECT_EQ(override_driver(variable_, ""), 0);
+		write_sysfs("/sys/bus/pci/drivers_probe", getenv(variable_));
+	}
+
+private:
+	const char *variable_;
+};
+
+TEST_F(KmodDoorbellForeign, APageWithInterruptVectorsIsRefusedWhoeverAsks)
+{
+	RdmaDevice device("vm_msix");
+	BarPage vectors("vm_msix", "resource1"), registers("vm_msix", "resource4");
+
+	EXPECT_EQ(set_policy("any"), 0);
+	EXPECT_EQ(refusal(request(vectors.va())), EOPNOTSUPP);
+	nda_ioc_db_map db = take(registers.va());
+	EXPECT_EQ(destroy(db.handle), 0);
+}
+
+TEST_F(KmodDoorbellForeign, AnAcceleratorsPageIsRefusedWhoeverAsks)
+{
+	const std::string parameter = "/sys/module/nda_test_ib/parameters/accelerator";
+
+	ASSERT_EQ(write_sysfs(parameter, "1"), 0);
+	{
+		RdmaDevice device("vm_msix");
+		BarPage registers("vm_msix", "resource4");
+
+		EXPECT_EQ(set_policy("any"), 0);
+		EXPECT_EQ(refusal(request(registers.va())), EOPNOTSUPP);
+	}
+	EXPECT_EQ(write_sysfs(parameter, "0"), 0);
 }
 
 TEST_F(KmodDoorbellForeign, WithoutTheCapabilityItIsRefusedUnderAnyPolicy)

@@ -333,4 +333,40 @@ TEST_F(KmodExport, WithoutADescriptorLeftNothingIsKept)
 	EXPECT_EQ(count(nda_, NDA_COUNT_TABLES), 0u);
 }
 
+/* ---- Pages of 1 GiB, for which a machine of its own has the memory ---- */
+
+using KmodExportGib = KmodExport;
+constexpr size_t gib = size_t{1} << 30;
+
+TEST_F(KmodExportGib, ADeviceWritesFarIntoTheSecond)
+{
+	const uint64_t at = gib + gib / 2 + 12345;
+	hal_.set(gib, 0);
+	Memory memory(hal_, 2 * gib);
+	Importer importer;
+	Export made = make(memory.va() + at, 100);
+	EXPECT_EQ(made.page_size, gib);
+	EXPECT_EQ(made.offset, at % page);
+	ASSERT_EQ(importer.attach(made.fd), 0);
+	ASSERT_EQ(importer.map(), 0);
+	EXPECT_EQ(importer.write(made.offset, pattern(100)), 0);
+	EXPECT_EQ(memcmp(memory.data() + at, pattern(100).data(), 100), 0);
+}
+
+TEST_F(KmodExportGib, TwoThatFollowEachOtherAreMappedWhole)
+{
+	hal_.set(gib, 0);
+	Memory memory(hal_, 2 * gib);
+	Importer importer;
+	Export made = make(memory.va(), 2 * gib);
+	ASSERT_EQ(importer.attach(made.fd), 0);
+	ASSERT_EQ(importer.map(), 0);
+	EXPECT_EQ(importer.state().pieces, 1u);
+	EXPECT_EQ(importer.state().largest, 2 * gib);
+	EXPECT_EQ(importer.write(2 * gib - 100, pattern(100)), 0);
+	EXPECT_EQ(memcmp(memory.data() + 2 * gib - 100, pattern(100).data(), 100), 0);
+	EXPECT_EQ(memory.free(), 0);
+	EXPECT_EQ(importer.state().mapped, 0u);
+}
+
 } // namespace

@@ -11,9 +11,14 @@
 
 #include "nda_test_ib.h"
 
+static bool accelerator;
+module_param(accelerator, bool, 0644);
+MODULE_PARM_DESC(accelerator, "functions that are bound from now on pass for accelerators");
+
 struct test_ib {
 	struct ib_device ib; /* first: the RDMA core frees it */
 	struct pci_dev *pdev;
+	unsigned int class; /* that the function has by itself */
 	struct page *ram;
 };
 
@@ -156,6 +161,7 @@ static int test_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (!test)
 		goto disable;
 	test->pdev = pdev;
+	test->class = pdev->class;
 	test->ram = alloc_page(GFP_KERNEL | __GFP_ZERO);
 	if (!test->ram)
 		goto dealloc;
@@ -168,6 +174,8 @@ static int test_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	if (ret)
 		goto free_ram;
 	pci_set_drvdata(pdev, test);
+	if (accelerator)
+		pdev->class = PCI_BASE_CLASS_ACCELERATOR << 16;
 	return 0;
 
 free_ram:
@@ -184,6 +192,7 @@ static void test_remove(struct pci_dev *pdev)
 	struct test_ib *test = pci_get_drvdata(pdev);
 	struct page *ram = test->ram;
 
+	pdev->class = test->class;
 	ib_unregister_device(&test->ib);
 	ib_dealloc_device(&test->ib);
 	__free_page(ram);
