@@ -280,6 +280,7 @@ static void nda_export_end_owner(struct nda_export *export, struct dma_buf_attac
 		return;
 	dev_warn(attach->dev, "nda: has memory pinned that its owner frees: killing process %d\n",
 		 pid_nr(export->owner));
+	nda_tell("UNSAFE_PINNED", attach->dev, pid_nr(export->owner));
 	kill_pid(export->owner, SIGKILL, 1);
 }
 

@@ -4,8 +4,12 @@
  */
 #include <linux/cdev.h>
 #include <linux/device.h>
+#include <linux/kobject.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <linux/ratelimit.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
 
 #include "nda_internal.h"
 
@@ -14,6 +18,7 @@ atomic_long_t nda_counts[NDA_COUNTS];
 static dev_t nda_devt;
 static struct cdev nda_cdev;
 static struct class *nda_class;
+static struct device *nda_device;
 
 static ssize_t abi_version_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
@@ -50,6 +55,77 @@ static struct attribute *nda_attrs[] = {
 };
 ATTRIBUTE_GROUPS(nda);
 
+/* ---- Events ----------------------------------------------------------------------------- */
+
+/* What is to be told; @event is a string of the module's, @dev is held. */
+struct nda_notice {
+	struct list_head link;
+	const char *event;
+	struct device *dev;
+	pid_t pid;
+};
+
+static LIST_HEAD(nda_notices);
+/* Guards nda_notices; a leaf. */
+static DEFINE_SPINLOCK(nda_notices_lock);
+
+static struct nda_notice *nda_next_notice(void)
+{
+	struct nda_notice *notice;
+
+	spin_lock(&nda_notices_lock);
+	notice = list_first_entry_or_null(&nda_notices, struct nda_notice, link);
+	if (notice)
+		list_del(&notice->link);
+	spin_unlock(&nda_notices_lock);
+	return notice;
+}
+
+static void nda_send_notice(const struct nda_notice *notice)
+{
+	char event[40], dev[40], pid[20];
+	char *variables[] = { event, dev, notice->pid ? pid : NULL, NULL };
+
+	snprintf(event, sizeof(event), "NDA_EVENT=%s", notice->event);
+	snprintf(dev, sizeof(dev), "NDA_DEVICE=%s", dev_name(notice->dev));
+	snprintf(pid, sizeof(pid), "NDA_PID=%d", notice->pid);
+	kobject_uevent_env(&nda_device->kobj, KOBJ_CHANGE, variables);
+}
+
+static void nda_tell_work(struct work_struct *work)
+{
+	struct nda_notice *notice;
+
+	while ((notice = nda_next_notice())) {
+		nda_send_notice(notice);
+		put_device(notice->dev);
+		kfree(notice);
+	}
+}
+
+static DECLARE_WORK(nda_notices_work, nda_tell_work);
+
+void nda_tell(const char *event, struct device *dev, pid_t pid)
+{
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATELIMIT_BURST);
+	struct nda_notice *notice;
+
+	if (!__ratelimit(&limit))
+		return;
+	notice = kzalloc(sizeof(*notice), GFP_NOWAIT | __GFP_NOWARN);
+	if (!notice)
+		return;
+	notice->event = event;
+	notice->dev = get_device(dev);
+	notice->pid = pid;
+	spin_lock(&nda_notices_lock);
+	list_add_tail(&notice->link, &nda_notices);
+	spin_unlock(&nda_notices_lock);
+	schedule_work(&nda_notices_work);
+}
+
+/* ---- Devices that go -------------------------------------------------------------------- */
+
 static void nda_object_unbind(struct nda_object *object, void *dev)
 {
 	if (object->ops->unbind)
@@ -71,9 +147,10 @@ static int nda_pci_notify(struct notifier_block *nb, unsigned long action, void 
 
 static struct notifier_block nda_pci_nb = { .notifier_call = nda_pci_notify };
 
+/* ---- The module ------------------------------------------------------------------------- */
+
 static int __init nda_chrdev_init(void)
 {
-	struct device *dev;
 	int ret;
 
 	ret = alloc_chrdev_region(&nda_devt, 0, 1, "nda");
@@ -89,9 +166,9 @@ static int __init nda_chrdev_init(void)
 	ret = cdev_add(&nda_cdev, nda_devt, 1);
 	if (ret)
 		goto destroy_class;
-	dev = device_create_with_groups(nda_class, NULL, nda_devt, NULL, nda_groups, "nda");
-	if (IS_ERR(dev)) {
-		ret = PTR_ERR(dev);
+	nda_device = device_create_with_groups(nda_class, NULL, nda_devt, NULL, nda_groups, "nda");
+	if (IS_ERR(nda_device)) {
+		ret = PTR_ERR(nda_device);
 		goto del_cdev;
 	}
 	return 0;
@@ -145,11 +222,13 @@ module_init(nda_init);
 
 static void __exit nda_exit(void)
 {
-	nda_chrdev_exit();
 	bus_unregister_notifier(&pci_bus_type, &nda_pci_nb);
 	nda_debugfs_exit();
 	nda_db_exit();
 	nda_mem_exit();
+	/* There is nobody left who tells, and the device still for what was told. */
+	flush_work(&nda_notices_work);
+	nda_chrdev_exit();
 }
 module_exit(nda_exit);
 

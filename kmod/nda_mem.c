@@ -476,11 +476,12 @@ u32 nda_mem_drop(struct nda_mem *mem, struct device *dev)
 		left++;
 		dev_warn_ratelimited(map->dev,
 				     "nda: still has NPU memory mapped that is revoked\n");
-		if (nda_map_sink(map))
-			continue;
-		nda_map_undo(map, map->count);
-		map->state = NDA_MAP_GONE;
-		nda_count(NDA_COUNT_MAPPINGS, -1);
+		if (!nda_map_sink(map)) {
+			nda_map_undo(map, map->count);
+			map->state = NDA_MAP_GONE;
+			nda_count(NDA_COUNT_MAPPINGS, -1);
+		}
+		nda_tell("LEFTOVER_IMPORTER", map->dev, 0);
 	}
 	mutex_unlock(&mem->map_lock);
 	nda_count(NDA_COUNT_LEFTOVERS, left);

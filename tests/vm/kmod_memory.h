@@ -197,6 +197,8 @@ public:
 	int detach() const { return call(fd_, NDA_TEST_DETACH, unused); }
 	int map() const { return call(fd_, NDA_TEST_MAP, unused); }
 	int unmap() const { return call(fd_, NDA_TEST_UNMAP, unused); }
+	int begin() const { return call(fd_, NDA_TEST_BEGIN, unused); }
+	int end() const { return call(fd_, NDA_TEST_END, unused); }
 	int write(uint64_t offset, std::vector<uint8_t> bytes, uint32_t flags = 0) const
 	{
 		return dma(offset, &bytes, NDA_TEST_WRITE | flags);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /* NPU memory that is freed while importers have it. Each suite is run by a test of its own,
  * with its devices and parameters. */
+#include <linux/netlink.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <memory>
@@ -46,6 +49,47 @@ protected:
 private:
 	uint64_t leftovers_;
 };
+
+bool has(const std::string &words, const std::string &word)
+{
+	return words.find(" " + word + " ") != std::string::npos;
+}
+
+/* The kernel's events from now on. */
+class Uevents {
+public:
+	Uevents()
+		: fd_(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT))
+	{
+		sockaddr_nl address = {};
+
+		address.nl_family = AF_NETLINK;
+		address.nl_groups = 1;
+		EXPECT_EQ(
+			bind(fd_, reinterpret_cast<sockaddr *>(&address), sizeof(address)),
+			0);
+	}
+	/* The variables of the next one that has @word among them, each between blanks. */
+	std::string next(const std::string &word) const
+	{
+		pollfd wait = {fd_, POLLIN, 0};
+		char text[4096];
+
+		while (poll(&wait, 1, 10000) == 1) {
+			ssize_t len = recv(fd_, text, sizeof(text), 0);
+			std::string words(text, static_cast<size_t>(len > 0 ? len : 0));
+
+			std::replace(words.begin(), words.end(), '\0', ' ');
+			if (has(words, word))
+				return words;
+		}
+		return "none";
+	}
+
+private:
+	Fd fd_;
+};
+
 using KmodFault = KmodRevoke;
 using KmodSink = KmodRevoke;
 using KmodPinned = KmodRevoke;
@@ -98,6 +142,30 @@ TEST_F(KmodRevoke, ASlowImporterIsWaitedFor)
 	EXPECT_EQ(mappings(), 0u);
 	EXPECT_EQ(importer.state().mapped, 0u);
 	EXPECT_EQ(leftovers(), 0u);
+}
+
+TEST_F(KmodRevoke, WhatADeviceHasBegunIsWaitedFor)
+{
+	Memory memory(hal_, page);
+	Importer importer;
+	Export made = import(memory, importer);
+	std::atomic<bool> freed{false};
+	ASSERT_EQ(importer.begin(), 0);
+	std::thread freeing([&] {
+		EXPECT_EQ(memory.free(), 0);
+		freed = true;
+	});
+	while (importer.state().told == 0)
+		usleep(1000);
+	/* It has let go of its mapping, but only its fence says that it is done. */
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		EXPECT_FALSE(freed);
+	}
+	EXPECT_EQ(status_of(nda_, made.handle).state, uint32_t{NDA_STATE_REVOKING});
+	EXPECT_EQ(importer.end(), 0);
+	freeing.join();
+	EXPECT_EQ(status_of(nda_, made.handle).state, revoked);
 }
 
 TEST_F(KmodRevoke, TwoImportersLetGo)
@@ -233,6 +301,18 @@ TEST_F(KmodRevoke, AnImporterThatIgnoresItIsCountedAndUnmapped)
 	/* What it undoes later is undone already. */
 	EXPECT_EQ(importer.unmap(), 0);
 	EXPECT_EQ(importer.map(), ENODEV);
+}
+
+TEST_F(KmodRevoke, AnImporterThatIgnoresItIsToldOfByAnEvent)
+{
+	Memory memory(hal_, page);
+	Importer importer;
+	Export made = import(memory, importer, NDA_TEST_IGNORE);
+	Uevents events;
+	EXPECT_EQ(memory.free(), 0);
+	std::string words = events.next("NDA_EVENT=LEFTOVER_IMPORTER");
+	EXPECT_TRUE(has(words, "ACTION=change")) << words;
+	EXPECT_TRUE(has(words, std::string("NDA_DEVICE=") + getenv("vm_edu0"))) << words;
 }
 
 TEST_F(KmodRevoke, AThousandAtOnce)
@@ -558,7 +638,13 @@ TEST_F(KmodRace, FreeAgainstRelease)
 			ASSERT_EQ(importer.attach(made.fd), 0);
 			ASSERT_EQ(importer.map(), 0);
 		}
-		race.run([&] { EXPECT_EQ(memory.free(), 0); });
+		/* From an ioctl, or from a notifier of the address space. */
+		race.run([&] {
+			if (i % 3)
+				EXPECT_EQ(memory.free(), 0);
+			else
+				memory.unmap();
+		});
 		ASSERT_FALSE(HasFailure()) << "after " << i;
 	}
 	EXPECT_EQ(leftovers(), 0u);
@@ -698,6 +784,28 @@ TEST_F(KmodPinned, TheOwnerThatFreesIsKilled)
 	EXPECT_EQ(WTERMSIG(status), SIGKILL);
 	EXPECT_EQ(leftovers(), 1u);
 	EXPECT_EQ(importer.state().mapped, 1u);
+}
+
+TEST_F(KmodPinned, AnEventNamesTheOwnerAndTheDevice)
+{
+	Importer importer;
+	Uevents events;
+	pid_t pid = fork();
+	if (pid == 0) {
+		Fd nda = open_nda();
+		Hal hal;
+		Memory memory(hal, page);
+		Export made = make_export(nda, memory.va(), page, NDA_EXPORT_ALLOW_PINNED);
+		if (made.error || importer.attach(made.fd, NDA_TEST_PIN) || importer.map())
+			_exit(1);
+		memory.free();
+		_exit(2);
+	}
+	EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+	/* Others may still be told of. */
+	std::string words = events.next("NDA_PID=" + std::to_string(pid));
+	EXPECT_TRUE(has(words, "NDA_EVENT=UNSAFE_PINNED")) << words;
+	EXPECT_TRUE(has(words, std::string("NDA_DEVICE=") + getenv("vm_edu0"))) << words;
 }
 
 TEST_F(KmodPinned, AnOwnerWhoseImporterHasUnmappedLives)

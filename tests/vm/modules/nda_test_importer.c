@@ -6,6 +6,7 @@
  */
 #include <linux/delay.h>
 #include <linux/dma-buf.h>
+#include <linux/dma-fence.h>
 #include <linux/dma-mapping.h>
 #include <linux/dma-resv.h>
 #include <linux/fs.h>
@@ -49,6 +50,7 @@ struct importer {
 	struct list_head link;
 	struct dma_buf *dmabuf;
 	struct dma_buf_attachment *attach; /* with it, under files_lock */
+	struct dma_fence *fence; /* of what the device does, under files_lock */
 	u32 flags;
 	/* Under the dma-buf's lock. */
 	bool pinned;
@@ -221,10 +223,71 @@ static int importer_let_go(struct importer *importer)
 	return 0;
 }
 
+static const char *fence_name(struct dma_fence *fence)
+{
+	return "nda_test_importer";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = fence_name,
+	.get_timeline_name = fence_name,
+};
+
+/* Up to 5.18 fences of the dma-buf have no use but reading and writing. */
+static int importer_add_fence(struct dma_resv *resv, struct dma_fence *fence)
+{
+#ifdef HAVE_RESV_WAIT_USAGE
+	int ret = dma_resv_reserve_fences(resv, 1);
+
+	if (!ret)
+		dma_resv_add_fence(resv, fence, DMA_RESV_USAGE_BOOKKEEP);
+#else
+	int ret = dma_resv_reserve_shared(resv, 1);
+
+	if (!ret)
+		dma_resv_add_shared_fence(resv, fence);
+#endif
+	return ret;
+}
+
+static int importer_begin(struct importer *importer)
+{
+	static DEFINE_SPINLOCK(lock);
+	struct dma_fence *fence;
+	int ret;
+
+	if (!importer->attach || importer->fence)
+		return -EINVAL;
+	fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	if (!fence)
+		return -ENOMEM;
+	dma_fence_init(fence, &fence_ops, &lock, dma_fence_context_alloc(1), 1);
+	dma_resv_lock(importer->dmabuf->resv, NULL);
+	ret = importer_add_fence(importer->dmabuf->resv, fence);
+	dma_resv_unlock(importer->dmabuf->resv);
+	if (ret)
+		dma_fence_put(fence);
+	else
+		importer->fence = fence;
+	return ret;
+}
+
+static int importer_end(struct importer *importer)
+{
+	if (!importer->fence)
+		return -EINVAL;
+	dma_fence_signal(importer->fence);
+	dma_fence_put(importer->fence);
+	importer->fence = NULL;
+	return 0;
+}
+
 static int importer_detach(struct importer *importer)
 {
-	int ret = importer_let_go(importer);
+	int ret;
 
+	importer_end(importer);
+	ret = importer_let_go(importer);
 	if (ret)
 		return ret;
 	dma_buf_detach(importer->dmabuf, importer->attach);
@@ -358,6 +421,12 @@ static long importer_ioctl(struct file *filp, unsigned int cmd, unsigned long us
 		break;
 	case NDA_TEST_UNMAP:
 		ret = importer_let_go(importer);
+		break;
+	case NDA_TEST_BEGIN:
+		ret = importer_begin(importer);
+		break;
+	case NDA_TEST_END:
+		ret = importer_end(importer);
 		break;
 	case NDA_TEST_STATE:
 		ret = importer_state(importer, &arg.state);

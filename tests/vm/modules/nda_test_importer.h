@@ -45,5 +45,8 @@ struct nda_test_state {
 #define NDA_TEST_UNMAP _IO(0xEF, 19)
 #define NDA_TEST_DMA _IOW(0xEF, 20, struct nda_test_dma)
 #define NDA_TEST_STATE _IOR(0xEF, 21, struct nda_test_state)
+/* The device begins, or ends, something that only a fence of the dma-buf's tells of. */
+#define NDA_TEST_BEGIN _IO(0xEF, 22)
+#define NDA_TEST_END _IO(0xEF, 23)
 
 #endif
