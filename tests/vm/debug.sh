@@ -93,7 +93,7 @@ pack()
 	(
 		cd "$source"
 		find Makefile .config Module.symvers include arch/x86/include arch/x86/Makefile* \
-			arch/x86/scripts scripts tools/objtool/objtool -type f -not -name '*.o' \
+			scripts tools/objtool/objtool -type f -not -name '*.o' \
 			-not -name '.*.cmd' -o -type l
 	) >files
 	mkdir build
