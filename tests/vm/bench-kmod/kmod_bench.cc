@@ -12,14 +12,14 @@
 
 #include <infiniband/verbs.h>
 
+#include <tests/vm/kmod_doorbell_rig.h>
 #include <tests/vm/kmod_memory.h>
-#include <tests/vm/kmod_soft_rig.h>
 
 namespace {
 
 using namespace nda::test;
 
-constexpr int rounds = 9;
+constexpr int rounds = 9, doorbell_rounds = 999;
 constexpr size_t pin_size = size_t{256} << 20;
 constexpr size_t npu_size = size_t{64} << 20;
 
@@ -160,6 +160,33 @@ void bench_export(const Rxe &rxe, int nda, int soft)
 		freed.median(), revoked.median());
 }
 
+/* Beside what it takes the RDMA core to map the page for the CPU, and to unmap it. */
+void bench_doorbell(int nda)
+{
+	Fd uverbs = open_uverbs();
+	Mapping bell(uverbs, NDA_TEST_IB_BAR * page, page);
+	Times take, give, map, unmap;
+
+	require(bell.good(), "mmap of the doorbell");
+	for (int i = 0; i < doorbell_rounds; i++) {
+		nda_ioc_db_map arg = doorbell_request(bell.va());
+		void *at = nullptr;
+
+		take.add([&] { require(call(nda, NDA_IOC_DB_MAP, &arg) == 0, "DB_MAP"); });
+		give.add([&] { require(destroy(nda, arg.handle) == 0, "DESTROY"); });
+		map.add([&] {
+			at = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, uverbs,
+				NDA_TEST_IB_BAR * page);
+			require(at != MAP_FAILED, "mmap");
+		});
+		unmap.add([&] { require(munmap(at, page) == 0, "munmap"); });
+	}
+	printf("bench: a doorbell: map %.0f us, unmap %.0f us, together %.2f of mmap and "
+	       "munmap of its page\n",
+		take.median(), give.median(),
+		(take.median() + give.median()) / (map.median() + unmap.median()));
+}
+
 } // namespace
 
 int main()
@@ -170,5 +197,6 @@ int main()
 	require(nda >= 0 && soft >= 0, "open");
 	bench_pin(rxe, nda);
 	bench_export(rxe, nda, soft);
+	bench_doorbell(nda);
 	return 0;
 }
