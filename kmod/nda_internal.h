@@ -158,9 +158,9 @@ static inline void nda_count(u32 which, long n)
 }
 
 /*
- * Tells user space by a uevent of /dev/nda, unless it was told of too much lately: NDA_EVENT=@event,
- * a string that stays, NDA_DEVICE, and NDA_PID where @pid is not 0. It is sent later, since a
- * revocation must not wait for what that takes. Does not sleep; not in interrupts.
+ * Tells user space by a uevent of /dev/nda, unless it was told of too much lately:
+ * NDA_EVENT=@event, a string that stays, NDA_DEVICE, and NDA_PID where @pid is not 0. It is sent
+ * later, since a revocation must not wait for what that takes. Does not sleep; not in interrupts.
  */
 void nda_tell(const char *event, struct device *dev, pid_t pid);
 

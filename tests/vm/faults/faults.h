@@ -10,6 +10,7 @@
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
 #include <linux/file.h>
+#include <linux/iommu.h>
 #include <linux/mm.h>
 #include <linux/mmu_notifier.h>
 #include <linux/pci.h>
@@ -49,6 +50,10 @@ NDA_FAULTY(int, dma_map_sgtable, -EIO,
 	   (struct device * dev, struct sg_table *sgt, enum dma_data_direction dir,
 	    unsigned long attrs),
 	   (dev, sgt, dir, attrs))
+NDA_FAULTY(int, iommu_map, -ENOMEM,
+	   (struct iommu_domain * domain, unsigned long iova, phys_addr_t at, size_t size, int prot,
+	    gfp_t gfp),
+	   (domain, iova, at, size, prot, gfp))
 NDA_FAULTY(int, get_unused_fd_flags, -EMFILE, (unsigned int flags), (flags))
 NDA_FAULTY(struct dma_buf *, dma_buf_export, ERR_PTR(-ENOMEM),
 	   (const struct dma_buf_export_info *info), (info))
@@ -87,6 +92,8 @@ NDA_FAULTY(int, bus_register_notifier, -ENOMEM,
 #define dma_map_resource nda_faulty_dma_map_resource
 #undef dma_map_sgtable
 #define dma_map_sgtable nda_faulty_dma_map_sgtable
+#undef iommu_map
+#define iommu_map nda_faulty_iommu_map
 #undef get_unused_fd_flags
 #define get_unused_fd_flags nda_faulty_get_unused_fd_flags
 #undef dma_buf_export

@@ -3,8 +3,9 @@
  * left. */
 #include <fstream>
 
+#include <tests/vm/kmod_doorbell_rig.h>
 #include <tests/vm/kmod_memory.h>
-#include <tests/vm/kmod_soft_rig.h>
+#include <tests/vm/kmod_peer_rig.h>
 
 namespace {
 
@@ -76,7 +77,7 @@ TEST_F(KmodFaults, Pin)
 TEST_F(KmodFaults, Export)
 {
 	Fd soft = open_soft();
-	SoftMemory memory(soft, 4 * page);
+	SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
 
 	each("an export", 1,
 		[&](int nda) { return make_export(nda, memory.map.va(), 4 * page).error; });
@@ -85,7 +86,7 @@ TEST_F(KmodFaults, Export)
 TEST_F(KmodFaults, AttachingAndMappingADmaBuf)
 {
 	Fd soft = open_soft(), owner = open_nda();
-	SoftMemory memory(soft, 4 * page);
+	SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
 	Export made = make_export(owner, memory.map.va(), 4 * page);
 	ASSERT_EQ(made.error, 0);
 
@@ -97,6 +98,120 @@ TEST_F(KmodFaults, AttachingAndMappingADmaBuf)
 	});
 	EXPECT_EQ(status_of(owner, made.handle).attachments, 0u);
 	EXPECT_EQ(status_of(owner, made.handle).mappings, 0u);
+}
+
+class KmodFaultsDoorbell : public KmodFaults {
+protected:
+	static int take(int nda, uint64_t va, uint32_t flags)
+	{
+		nda_ioc_db_map arg = doorbell_request(va, flags);
+
+		return call(nda, NDA_IOC_DB_MAP, &arg);
+	}
+
+	Fd uverbs_ = open_uverbs();
+	Mapping bell_{uverbs_, NDA_TEST_IB_BAR *page, page};
+};
+
+TEST_F(KmodFaultsDoorbell, ForDma)
+{
+	each("a doorbell", 1, [&](int nda) { return take(nda, bell_.va(), 0); });
+}
+
+TEST_F(KmodFaultsDoorbell, ForAProxy)
+{
+	each("a doorbell's proxy", 1,
+		[&](int nda) { return take(nda, bell_.va(), NDA_DB_PROXY); });
+}
+
+TEST_F(KmodFaultsDoorbell, FromADmaBuf)
+{
+	Fd soft = open_soft(), owner = open_nda();
+	SoftMemory memory(soft, page, NDA_SOFT_BAR);
+	Export made = make_export(owner, memory.map.va(), page);
+	ASSERT_EQ(made.error, 0);
+	ASSERT_EQ(write_sysfs("/sys/module/nda/parameters/doorbell", "any"), 0);
+
+	each("a doorbell from a dma-buf", 1, [&](int nda) {
+		nda_ioc_db_map arg = doorbell_request(0, NDA_DB_FROM_DMABUF);
+
+		arg.src_fd = made.fd;
+		return call(nda, NDA_IOC_DB_MAP, &arg);
+	});
+	EXPECT_EQ(write_sysfs("/sys/module/nda/parameters/doorbell", "uverbs"), 0);
+}
+
+TEST_F(KmodFaults, RegisteringByPeerMemory)
+{
+	Fd soft = open_soft();
+	SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
+	Peer peer;
+
+	each("registering by peer memory", 0, [&](int) {
+		Reg reg = peer.reg(memory.map.va() + 100, page);
+
+		return reg.error ? reg.error : peer.dereg(reg.handle);
+	});
+	EXPECT_EQ(peer.state().umems, 0u);
+	EXPECT_EQ(peer.state().wrong, 0u);
+}
+
+/* The second of two devices that map it: the first one's mapping is undone. */
+TEST_F(KmodFaults, RegisteringForTwoDevices)
+{
+	Fd soft = open_soft();
+	SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
+	Peer peer;
+
+	each("registering for two devices", 0, [&](int) {
+		Reg reg = peer.reg(memory.map.va(), 4 * page, NDA_TEST_PEER_TWO);
+
+		return reg.error ? reg.error : peer.dereg(reg.handle);
+	});
+	EXPECT_EQ(peer.state().umems, 0u);
+}
+
+/* With sink_remap=1. */
+class KmodFaultsSink : public KmodFaults {};
+
+TEST_F(KmodFaultsSink, WhatCannotBeLedToTheSinkIsNeverUsedAgain)
+{
+	if (access("/sys/kernel/debug/dma-api", F_OK) == 0)
+		GTEST_SKIP() << "this kernel complains of mappings that are never undone";
+	Fd soft = open_soft(), nda = open_nda();
+	std::vector<uint8_t> bytes(64, 0xa5);
+
+	for (int n = 1; n <= 4; n++) {
+		SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
+		Importer importer, next;
+		Export made = make_export(nda, memory.map.va(), 4 * page);
+		ASSERT_EQ(made.error, 0);
+		ASSERT_EQ(importer.attach(made.fd, NDA_TEST_IGNORE), 0);
+		ASSERT_EQ(importer.map(), 0);
+
+		/* The first of its pages that the sink is to take the place of, and so on.
+		 */
+		set_fail_at(n);
+		EXPECT_EQ(soft_free(soft, memory.request.handle), 0);
+		EXPECT_EQ(fail_at(), 0);
+		EXPECT_EQ(status_of(nda, made.handle).mappings, 0u);
+		/* Those before it lead there. */
+		if (n > 1) {
+			EXPECT_EQ(importer.write(0, bytes, NDA_TEST_STALE), 0);
+		}
+		EXPECT_EQ(importer.unmap(), 0);
+
+		/* Other memory has other addresses. */
+		SoftMemory other(soft, 4 * page, NDA_SOFT_BAR);
+		Export again = make_export(nda, other.map.va(), 4 * page);
+		ASSERT_EQ(next.attach(again.fd), 0);
+		ASSERT_EQ(next.map(), 0);
+		EXPECT_EQ(next.write(page, bytes), 0);
+		EXPECT_EQ(memcmp(const_cast<uint8_t *>(other.map.data()) + page,
+				  bytes.data(), bytes.size()),
+			0);
+		EXPECT_EQ(soft_free(soft, other.request.handle), 0);
+	}
 }
 
 } // namespace
