@@ -35,11 +35,12 @@ include $(wildcard tests/*/*.mk)
 
 # Programs of one thread, in which ThreadSanitizer has nothing to find: a build with it leaves
 # them out.
-ONE_THREAD := golden vector_files hns1825_format in_die_format udma_format xscale_format rxe_format \
-	aiv_batch aiv_cached aiv_counts aiv_device aiv_fast_slow aiv_poll aiv_post aiv_udma aiv_xscale \
-	aiv_xscale_fast_slow ibv_extend_abi ibv_extend_config ibv_extend_device_name info_checks nda_channel_config \
-	nda_gid nda_publish nda_queue_format nda_siphash perf_atomic_math perf_histogram perf_layout \
-	perf_memory perf_options perf_pairs perf_pattern perf_report perf_row perf_sha256
+ONE_THREAD := golden vector_files hns1825_format in_die_format udma_format xscale_format \
+	rxe_format aiv_batch aiv_cached aiv_counts aiv_device aiv_fast_slow aiv_poll aiv_post aiv_udma \
+	aiv_xscale aiv_xscale_fast_slow ibv_extend_abi ibv_extend_config ibv_extend_device_name \
+	info_checks info_gather info_search nda_channel_config nda_gid nda_publish nda_queue_format \
+	nda_siphash perf_atomic_math perf_histogram perf_layout perf_memory perf_options perf_pairs \
+	perf_pattern perf_report perf_row perf_sha256
 ifeq ($(SAN),thread)
 TESTS := $(filter-out $(ONE_THREAD:%=$(B)/tests/%_test),$(TESTS))
 endif

@@ -189,6 +189,13 @@ rm "$root/dev/infiniband/uverbs0"
 run --json --check
 check "a missing uverbs node is found" json 'ids == ["uverbs-absent"]'
 machine
+run --json --address 10.9.9.1
+check "an address with a GID" json 'ids == []'
+run --json --address 10.9.9.2
+check "an address without GID" json 'ids == ["gid-missing-for-address"]'
+run --address here
+check "an address that is none is wrong usage" exits 2
+check "and is named" says "--address: 'here': is no IPv4 or IPv6 address"
 run --json --check --device other
 check "a device that is not there is a problem" json 'ids == ["device-absent"]'
 check "and exits 1" exits 1

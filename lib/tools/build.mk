@@ -23,7 +23,8 @@ $(PERF): $(call objs,lib/tools/perf/nda_perf.cc) $(perf_pe_objs) $(perf_host_obj
 CXXFLAGS_lib_tools_info := -DNDA_VERSION='"$(NDA_VERSION)"'
 
 INFO := $(B)/bin/nda-info
-TOOLS += $(INFO)
+# One thread: nothing that ThreadSanitizer could find.
+TOOLS += $(if $(filter thread,$(SAN)),,$(INFO))
 
 info_exported := lib/tools/info/exported.list
 info_objs := $(call objs,$(filter-out %/nda_info.cc,$(wildcard lib/tools/info/*.cc)) \

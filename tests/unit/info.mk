@@ -11,4 +11,4 @@ $(B)/tests/info_search_test: | $(EXTEND_DRIVER_FILES)
 $(B)/tests/info_gather_test: | $(foreach l,ascend/libascendcl.so ascend/libascend_hal.so \
 	ascend-bare/libacl_rt.so ascend-bare/libascend_hal.so ascend-broken-acl/libascendcl.so, \
 	$(B)/tests/$(l))
-TEST_SCRIPTS += tests/info_cli.sh
+TEST_SCRIPTS += $(if $(filter thread,$(SAN)),,tests/info_cli.sh)

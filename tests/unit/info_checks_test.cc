@@ -315,6 +315,19 @@ TEST(InfoChecks, AnAddressWithoutGid)
 	expect_has(told(facts), "no RoCEv2 GID stands for 10.9.9.2 of eth0");
 }
 
+TEST(InfoChecks, AnAddressThatIsAskedFor)
+{
+	EXPECT_TRUE(check(healthy(), "", "10.9.9.1").empty());
+	const std::vector<Problem> all = check(healthy(), "", "10.9.9.7");
+	ASSERT_EQ(1u, all.size());
+	EXPECT_EQ("gid-missing-for-address", all[0].id);
+	EXPECT_EQ("10.9.9.7", all[0].subject);
+	expect_has(all[0].seen, "hrn5_0 port 1 index 3 10.9.9.1");
+	Facts facts = healthy();
+	facts.devices[0].ports[0].gids[1].type = "RoCEv1";
+	expect_has(check(facts, "", "10.9.9.1")[0].seen, "index 0 fe80::1");
+}
+
 TEST(InfoChecks, AnAddressInAnotherSpellingHasItsGid)
 {
 	Facts facts = healthy();

@@ -80,6 +80,17 @@ bool is_link_local(const std::string &address)
 	return starts_with(address, "169.254.");
 }
 
+bool stands_for(const Gid &gid, const std::string &address)
+{
+	return gid.type == "RoCEv2" && same_address(gid.address, address);
+}
+
+bool has_gid(const Port &port, const std::string &address)
+{
+	return std::any_of(port.gids.begin(), port.gids.end(),
+		[&](const Gid &gid) { return stands_for(gid, address); });
+}
+
 // Channels find their GID by the address that it stands for.
 void check_addresses(
 	const Facts &facts, const std::string &subject, const Port &port, Problems &out)
@@ -88,12 +99,7 @@ void check_addresses(
 		if (!contains(port.net_devices, net.name))
 			continue;
 		for (const std::string &address : net.addresses) {
-			const bool found = std::any_of(
-				port.gids.begin(), port.gids.end(), [&](const Gid &gid) {
-					return gid.type == "RoCEv2" &&
-						same_address(gid.address, address);
-				});
-			if (!found && !is_link_local(address))
+			if (!has_gid(port, address) && !is_link_local(address))
 				problem(out, "gid-missing-for-address", subject,
 					"no RoCEv2 GID stands for " + address + " of " +
 						net.name,
@@ -260,6 +266,30 @@ void device_absent(const Facts &facts, const std::string &name, Problems &out)
 					"/lib/udev/rules.d/"
 					"60-rdma-persistent-naming.rules): use its name of "
 					"now");
+}
+
+// As the communication layer looks for one, but in every port.
+void check_wanted_address(const Facts &facts, const std::string &address, Problems &out)
+{
+	std::vector<std::string> candidates;
+	for (const VerbsDevice &device : facts.devices)
+		for (const Port &port : device.ports) {
+			if (has_gid(port, address))
+				return; // that a port is down is told of the port
+			for (const Gid &gid : port.gids)
+				if (gid.type == "RoCEv2")
+					candidates.push_back(device.name + " port " +
+						std::to_string(port.number) + " index " +
+						std::to_string(gid.index) + " " +
+						gid.address);
+		}
+	problem(out, "gid-missing-for-address", address,
+		"no port has a RoCEv2 GID for it; there " +
+			(candidates.empty() ? "is none at all"
+					    : "are: " + joined(candidates)),
+		"give the address to a NIC's net device, or use one that is there, in the "
+		"rank "
+		"table or rootinfo too");
 }
 
 } // namespace nda::info

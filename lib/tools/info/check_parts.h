@@ -36,6 +36,7 @@ const Driver *serving(const Facts &facts, const std::string &verbs_driver, bool 
 void check_device(
 	const Facts &facts, const VerbsDevice &device, bool asked_for, Problems &out);
 void device_absent(const Facts &facts, const std::string &name, Problems &out);
+void check_wanted_address(const Facts &facts, const std::string &address, Problems &out);
 
 // check_search
 void check_config(const Facts &facts, Problems &out);

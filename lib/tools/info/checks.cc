@@ -132,7 +132,8 @@ void check_one_device(const Facts &facts, const std::string &name, Problems &out
 
 } // namespace
 
-std::vector<Problem> check(const Facts &facts, const std::string &device)
+std::vector<Problem> check(
+	const Facts &facts, const std::string &device, const std::string &address)
 {
 	Problems out;
 	if (device == "nda") {
@@ -140,6 +141,8 @@ std::vector<Problem> check(const Facts &facts, const std::string &device)
 		check_parts(facts, out);
 		return out;
 	}
+	if (!address.empty())
+		check_wanted_address(facts, address, out);
 	if (!device.empty()) {
 		check_one_device(facts, device, out);
 		return out;
@@ -147,8 +150,7 @@ std::vector<Problem> check(const Facts &facts, const std::string &device)
 	if (facts.devices.empty())
 		note(out, "no-verbs-device", "RDMA", "the kernel has no verbs device",
 			"load the driver of the NIC; for Soft-RoCE, rdma link add rxe0 "
-			"type rxe "
-			"netdev NETDEV. The software NICs need none");
+			"type rxe netdev NETDEV. The software NICs need none");
 	for (const VerbsDevice &one : facts.devices)
 		check_device(facts, one, false, out);
 	check_search(facts, out);
@@ -160,9 +162,11 @@ std::vector<Problem> check(const Facts &facts, const std::string &device)
 	check_process(facts, out);
 	return out;
 }
+
 unsigned count_problems(const std::vector<Problem> &problems)
 {
 	return unsigned(std::count_if(problems.begin(), problems.end(),
 		[](const Problem &p) { return p.weight == Problem::Weight::problem; }));
 }
+
 } // namespace nda::info

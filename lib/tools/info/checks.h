@@ -27,7 +27,9 @@ struct Problem {
 extern const std::vector<std::string> check_ids;
 
 // device: "" for everything, the name of a verbs device, or "nda".
-std::vector<Problem> check(const Facts &facts, const std::string &device);
+// address: an IP address that a GID is wanted for, or "".
+std::vector<Problem> check(
+	const Facts &facts, const std::string &device, const std::string &address = {});
 
 // How many of them count.
 unsigned count_problems(const std::vector<Problem> &problems);

@@ -43,7 +43,7 @@ int show(const Options &o)
 	const Facts facts = gather(machine, o.device);
 	std::vector<Problem> problems;
 	if (o.check)
-		problems = check(facts, o.device);
+		problems = check(facts, o.device, o.address);
 	const int status = count_problems(problems) ? exit_problems : exit_ok;
 	if (o.json)
 		return print(

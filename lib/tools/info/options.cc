@@ -3,7 +3,20 @@
 
 #include <CLI/CLI.hpp>
 
+#include "lib/nda/gid.h"
+
 namespace nda::info {
+namespace {
+
+void check_address(const std::string &text)
+{
+	ibv_gid gid;
+	if (!text.empty() && !parse_gid(text.c_str(), gid))
+		throw CLI::ValidationError(
+			"--address", "'" + text + "': is no IPv4 or IPv6 address");
+}
+
+} // namespace
 
 Parsed parse_options(int argc, const char *const *argv)
 {
@@ -18,6 +31,9 @@ Parsed parse_options(int argc, const char *const *argv)
 	CLI::Option *device = app.add_option("--device", o.device,
 		"only this verbs device, or \"nda\", the kernel module");
 	device->type_name("NAME");
+	CLI::Option *address = app.add_option("--address", o.address,
+		"check that a GID stands for this IP address; implies --check");
+	address->type_name("IP");
 	app.add_option("--root", o.root)->group("");
 	app.footer("Exit status: 0 all right, 1 --check found problems, 2 wrong usage or a "
 		   "failure.\nNothing on the machine is changed. The manual page is "
@@ -26,6 +42,11 @@ Parsed parse_options(int argc, const char *const *argv)
 		app.parse(argc, argv);
 		if (*device && o.device.empty())
 			throw CLI::ValidationError("--device", "'': must not be empty");
+		check_address(o.address);
+		if (*address && o.device == "nda")
+			throw CLI::ValidationError(
+				"--address", "has no meaning with --device nda");
+		o.check = o.check || *address;
 		parsed.run = true;
 	} catch (const CLI::CallForHelp &) {
 		parsed.out = app.help();

@@ -17,8 +17,9 @@ enum ExitStatus {
 struct Options {
 	bool json = false;
 	bool check = false;
-	std::string device; // "": everything
-	std::string root;   // tests: before the paths that are looked at
+	std::string device;  // "": everything
+	std::string address; // that a GID is wanted for; "": none
+	std::string root;    // tests: before the paths that are looked at
 };
 
 // What came of the command line.
