@@ -440,4 +440,3 @@ module_exit(nda_peer_exit);
 MODULE_DESCRIPTION("NPU Direct Async: NPU memory by the RDMA core's peer-memory interface");
 MODULE_LICENSE("GPL");
 MODULE_VERSION(NDA_VERSION);
-MODULE_SOFTDEP("pre: ib_uverbs");
