@@ -1,3 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 TEST_SCRIPTS += tests/install/build_sh.sh tests/install/driver_layout.sh
+
+check-system:
+	@packaging/deps system
+	@TEST_TIMEOUT=3600 tests/run.sh $(B) tests/install/udev.sh tests/install/dkms.sh
+
+.PHONY: check-system
+
+## check-system  what DKMS, udev and systemd do with what is installed for them; as root

@@ -59,6 +59,17 @@ $(VM)/base/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/fa
 	@tests/vm/modules.sh $(VM) $$(basename $$(readlink $(VM)/base))
 	@touch $@
 
+# udev with the rules, units and modprobe's configuration as they are installed. The real grep, since
+# busybox's is in its place in the machine.
+VM_FILES += $(VM)/udev/systemd-udevd
+$(VM)/udev/systemd-udevd: $(wildcard udev/*) packaging/dkms/nda-dkms.conf.in
+	@rm -rf $(@D)
+	$(Q)$(MAKE) -s install-udev install-dkms DESTDIR=$(abspath $(@D))/root PREFIX=/usr
+	@rm -r $(@D)/root/usr/src
+	@mkdir -p $(@D)/root/usr/bin
+	$(Q)cp "$$(command -v udevadm)" "$$(command -v grep)" $(@D)/root/usr/bin
+	@ln -s root/usr/bin/udevadm $@
+
 check-vm:
 	@packaging/deps build vm
 	@$(MAKE) --no-print-directory $(JOBS) all vm-files
