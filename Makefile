@@ -12,6 +12,8 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
+# Where libibv_extend looks for the names of drivers, whatever the prefix.
+DRIVERCONFDIR ?= /etc/libibverbs_extend.d
 # Where programs look for the libraries: right in build/ and under PREFIX. Packages set it empty.
 RPATH ?= $$ORIGIN/../lib
 CXX ?= g++
@@ -39,6 +41,8 @@ endif
 # What the parts add to: files that a target builds.
 LIBS :=
 PROVIDERS :=
+# Drivers' files for DRIVERCONFDIR.
+PROVIDER_CONFIGS :=
 TOOLS :=
 # Programs and scripts that `make check` runs; programs it only builds.
 TESTS :=
@@ -108,7 +112,9 @@ help:
 ## lint        runs the style and static checks
 ## bench       runs the benchmarks, counts instructions
 ## deps        installs what building and testing need
-## deb         builds the Debian packages
+## deb         builds the Debian packages, into build/deb/
+## rpm         builds the RPM packages, into build/rpm/RPMS/
+## check-packages  installs, runs, upgrades and purges them in small systems; as root
 ## install     installs under DESTDIR and PREFIX; ASCEND_DRIVER=DIR: where that driver has its files
 ## uninstall   removes what install puts there; likewise uninstall-dkms, uninstall-udev
 ## clean       removes build/

@@ -69,6 +69,8 @@ install-headers:
 
 install-providers: providers
 	$(call install_shared,$(filter %.so,$(PROVIDERS)))
+	@mkdir -p $(DESTDIR)$(DRIVERCONFDIR)
+	$(Q)install -m 644 $(PROVIDER_CONFIGS) $(DESTDIR)$(DRIVERCONFDIR)/
 
 install-tools: tools
 	@mkdir -p $(DESTDIR)$(BINDIR)
@@ -83,28 +85,65 @@ install-man:
 	done
 
 # dpkg wants debian/ at the root: a copy of the tree with it in place. The date is the last
-# commit's, so that the same tree gives the same packages.
+# commit's, so that the same tree gives the same packages. debhelper hides the home directory,
+# where ccache, if it stands in for the compiler, has its cache.
 DEB_DIR := build/deb
 DEB_TREE := $(DEB_DIR)/nda-$(NDA_VERSION)
 DEB_MAINTAINER = $(or $(DEBFULLNAME),nda maintainers) <$(or $(DEBEMAIL),nda@localhost.invalid)>
-DEB_EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),$(shell stat -c %Y packaging/META))
+PACKAGE_DATE = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),$(shell stat -c %Y packaging/META))
+# The environment to make packages in, which are made by a make of their own.
+PACKAGE_ENV = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL SOURCE_DATE_EPOCH=$(PACKAGE_DATE) \
+	CCACHE_DIR=$(or $(CCACHE_DIR),$(HOME)/.cache/ccache) CCACHE_BASEDIR=$(CURDIR)
+PACKAGE_JOBS = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(shell nproc))
 
 deb: need-build need-deb
 	@rm -rf $(DEB_DIR)
 	@mkdir -p $(DEB_TREE)
 	@tar -c --exclude=./build --exclude=./.git . | tar -x -C $(DEB_TREE)
 	@mv $(DEB_TREE)/packaging/debian $(DEB_TREE)/debian
-	@for file in control changelog; do \
+	@for file in control changelog nda-dkms.postinst; do \
 		$(fill_in) -e 's|@MAINTAINER@|$(DEB_MAINTAINER)|' \
-			-e "s|@DATE@|$$(date -R -u -d @$(DEB_EPOCH))|" \
+			-e "s|@DATE@|$$(date -R -u -d @$(PACKAGE_DATE))|" \
 			$(DEB_TREE)/debian/$$file.in >$(DEB_TREE)/debian/$$file || exit 1; \
 		rm $(DEB_TREE)/debian/$$file.in; \
 	done
-	$(Q)cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL \
-		SOURCE_DATE_EPOCH=$(DEB_EPOCH) dpkg-buildpackage -us -uc -b >../build.log 2>&1 || \
-		{ tail -n 40 ../build.log; exit 1; }
+	$(Q)cd $(DEB_TREE) && $(PACKAGE_ENV) dpkg-buildpackage -us -uc -b -j$(PACKAGE_JOBS) \
+		>../build.log 2>&1 || { tail -n 40 ../build.log; exit 1; }
 	$(Q)lintian --allow-root --fail-on error,warning $(DEB_DIR)/*.changes
 	@ls $(DEB_DIR)/*.deb
 
-.PHONY: demo check deps deb install install-lib install-headers install-providers install-tools install-man uninstall \
+# Both specs from one archive of the tree. Where dpkg is, rpm knows no flags of its own, nor what is
+# installed: the flags are those of the Debian packages, and so are objects that are newer than
+# their sources.
+RPM_DIR := build/rpm
+ifneq ($(shell command -v dpkg-buildflags),)
+RPM_FLAGS = --nodeps --define "optflags $$(flags CXXFLAGS)" \
+	--define "build_ldflags $$(flags LDFLAGS)" \
+	$(if $(wildcard $(DEB_TREE)/build),--define 'nda_built $(abspath $(DEB_TREE)/build)')
+RPM_ENV = CPPFLAGS="$$(flags CPPFLAGS)"
+endif
+
+rpm: need-build need-rpm
+	@rm -rf $(RPM_DIR)
+	@mkdir -p $(RPM_DIR)/SOURCES $(RPM_DIR)/SPECS
+	@tar -cz --exclude=./build --exclude=./.git --transform 's|^\.|nda-$(NDA_VERSION)|' \
+		-f $(RPM_DIR)/SOURCES/nda-$(NDA_VERSION).tar.gz .
+	@for spec in nda nda-dkms; do \
+		$(fill_in) -e 's|@MAINTAINER@|$(DEB_MAINTAINER)|' \
+			-e "s|@RPM_DATE@|$$(LC_ALL=C date -u -d @$(PACKAGE_DATE) '+%a %b %d %Y')|" \
+			packaging/rpm/$$spec.spec.in >$(RPM_DIR)/SPECS/$$spec.spec || exit 1; \
+	done
+	$(Q)flags() { \
+		DEB_BUILD_MAINT_OPTIONS=hardening=+all \
+			DEB_BUILD_PATH=$(abspath $(RPM_DIR)/BUILD/nda-$(NDA_VERSION)) dpkg-buildflags --get $$1; \
+	}; \
+	for spec in $(RPM_DIR)/SPECS/*.spec; do \
+		$(PACKAGE_ENV) $(RPM_ENV) rpmbuild -ba --define '_topdir $(abspath $(RPM_DIR))' \
+			--define '_smp_mflags -j$(PACKAGE_JOBS)' $(RPM_FLAGS) $$spec >$$spec.log 2>&1 || \
+			{ tail -n 40 $$spec.log; exit 1; }; \
+	done
+	$(Q)rpmlint -c packaging/rpm/rpmlint.toml $(RPM_DIR)/SPECS/*.spec $(RPM_DIR)/RPMS/*/*.rpm
+	@ls $(RPM_DIR)/RPMS/*/*.rpm
+
+.PHONY: demo check deps deb rpm install install-lib install-headers install-providers install-tools install-man uninstall \
 	uninstall-udev uninstall-dkms
