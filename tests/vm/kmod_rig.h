@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +88,15 @@ inline nda_ioc_bdf bdf_of(const char *variable)
 	bdf.bus = static_cast<uint8_t>(bus);
 	bdf.devfn = static_cast<uint8_t>(device << 3 | function);
 	return bdf;
+}
+
+/* Of the kernel, such as "5.10": only where its own behaviour is another. */
+inline bool kernel_is(const std::string &series)
+{
+	utsname kernel = {};
+
+	EXPECT_EQ(uname(&kernel), 0);
+	return std::string(kernel.release).rfind(series + ".", 0) == 0;
 }
 
 /* What a child that runs @body answers: 0 to 255. */

@@ -52,7 +52,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 HERE = os.path.dirname(os.path.relpath(__file__))
-BOOT_SECONDS = 120
+BOOT_SECONDS = 240
 # After a test: what it leaves is removed, lost memory is looked for.
 AFTER_SECONDS = 60
 APPEND = (
@@ -339,7 +339,7 @@ class Runner:
             return []
         began = begun(tests, machines[0].read("results")) if machines else []
         with self.saying:
-            if len(tests) > 1:
+            if began and len(tests) > 1:
                 labels = " ".join(test.label for test in began)
                 print(f"  VM    {labels} ({took:.1f} s)", flush=True)
             if not began:

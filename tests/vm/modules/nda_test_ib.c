@@ -7,6 +7,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pci.h>
+#include <rdma/ib_user_verbs.h>
 #include <rdma/ib_verbs.h>
 
 #include "nda_test_ib.h"
@@ -167,6 +168,8 @@ static int test_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 		goto dealloc;
 	test->ib.phys_port_cnt = 1;
 	test->ib.num_comp_vectors = 1;
+	/* Newer kernels do this themselves. */
+	test->ib.uverbs_cmd_mask |= BIT_ULL(IB_USER_VERBS_CMD_GET_CONTEXT);
 	test->ib.node_type = RDMA_NODE_UNSPECIFIED;
 	test->ib.dev.parent = &pdev->dev;
 	ib_set_device_ops(&test->ib, &test_ops);
