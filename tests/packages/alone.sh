@@ -83,7 +83,7 @@ check 'libnda-dev: without drivers it names the one that is missing' \
 check 'nda-extend-drivers: can be installed beside' apt_in "$root" install nda-extend-drivers
 check 'libnda-dev: with drivers it has an NPU' says 'opened soft' /tmp/program soft
 check 'nda-extend-drivers: the search loads rxe, by its bare name' \
-	says "$libdir/libnda_rxe.so" /tmp/program search
+	says 'driver nda_rxe: loaded' /tmp/program search
 rm -f "$root/tmp/program" "$root"/tmp/*.c "$root"/tmp/*.cc
 gone
 

@@ -12,6 +12,7 @@ ours='libibv-extend4 libibv-extend-dev libnda1 libnda-dev nda-extend-drivers nda
 mkdir -p "$start/work"
 work=$(mktemp -d -p "$start/work") || exit 1
 trap 'rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 passed=0 failed=0
 
 # check WHAT COMMAND...: its output is shown if it fails.
@@ -19,11 +20,13 @@ check()
 {
 	what=$1
 	shift
-	if "$@" >"$work/output" 2>&1; then
+	"$@" >"$work/output" 2>&1
+	status=$?
+	if [ $status -eq 0 ]; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1))
-		echo "FAILED: $what (exit status $?)"
+		echo "FAILED: $what (exit status $status)"
 		cat "$work/output"
 	fi
 }
