@@ -555,7 +555,7 @@ static int nda_db_resolve(struct nda_db *db, unsigned long va)
 	bool writable;
 	int ret;
 
-	mmap_assert_locked(current->mm);
+	lockdep_assert_held(&current->mm->mmap_lock);
 	vma = vma_lookup(current->mm, va);
 	if (!vma || vma->vm_end - va < PAGE_SIZE)
 		return -EFAULT;
