@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Makes the mistakes that a debug kernel finds, to show that it does: write a name to
  * 'bug'. */
-#include <linux/delay.h>
 #include <linux/dma-mapping.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -27,11 +26,15 @@ static int lock_order(void)
 	return 0;
 }
 
+/* What may sleep, and does not: the kernel would not recover from a sleep. */
 static int atomic_sleep(void)
 {
+	void *buffer;
+
 	spin_lock(&spin);
-	msleep(1);
+	buffer = kmalloc(64, GFP_KERNEL);
 	spin_unlock(&spin);
+	kfree(buffer);
 	return 0;
 }
 
