@@ -189,16 +189,18 @@ TEST_F(KmodPeermem, AQueueIsRefusedAsTheDriverDoesNotPin)
 
 TEST_F(KmodPeermem, OneRangeCanBeRegisteredOften)
 {
+	/* A kernel that checks DMA counts no more than seven writers of a page. */
+	const uint32_t times = access("/sys/kernel/debug/dma-api", F_OK) == 0 ? 7 : 1000;
 	Memory memory(hal_, 4 * page);
 	std::vector<Reg> regs;
 
-	for (int i = 0; i < 1000; i++) {
+	for (uint32_t i = 0; i < times; i++) {
 		regs.push_back(peer_.reg(memory.va() + 1, page));
 		ASSERT_EQ(regs.back().error, 0) << i;
 	}
-	EXPECT_EQ(count(nda_, NDA_COUNT_TABLES), 1000u);
+	EXPECT_EQ(count(nda_, NDA_COUNT_TABLES), times);
 	EXPECT_EQ(memory.free(), 0);
-	EXPECT_EQ(revoked(), 1000u);
+	EXPECT_EQ(revoked(), times);
 	EXPECT_EQ(count(nda_, NDA_COUNT_MAPPINGS), 0u);
 	for (const Reg &reg : regs)
 		EXPECT_EQ(peer_.dereg(reg.handle), 0);
