@@ -64,11 +64,11 @@ $(VM)/base/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/fa
 VM_FILES += $(VM)/udev/systemd-udevd
 $(VM)/udev/systemd-udevd: $(wildcard udev/*) packaging/dkms/nda-dkms.conf.in
 	@rm -rf $(@D)
-	$(Q)$(MAKE) -s install-udev install-dkms DESTDIR=$(abspath $(@D))/root PREFIX=/usr
-	@rm -r $(@D)/root/usr/src
-	@mkdir -p $(@D)/root/usr/bin
-	$(Q)cp "$$(command -v udevadm)" "$$(command -v grep)" $(@D)/root/usr/bin
-	@ln -s root/usr/bin/udevadm $@
+	$(Q)$(MAKE) -s install-udev install-dkms DESTDIR=$(abspath $(@D))/installed PREFIX=/usr
+	@rm -r $(@D)/installed/usr/src
+	@mkdir -p $(@D)/installed/usr/bin
+	$(Q)cp "$$(command -v udevadm)" "$$(command -v grep)" $(@D)/installed/usr/bin
+	@ln -s installed/usr/bin/udevadm $@
 
 check-vm:
 	@packaging/deps build vm

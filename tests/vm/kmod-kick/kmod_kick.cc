@@ -372,7 +372,8 @@ TEST_F(KmodKick, UnknownDevicesAndQpsAreRefused)
 
 TEST_F(KmodKick, TheKernelsOwnQpsAreRefused)
 {
-	/* The port's management QP, as the RDMA core has it; an old one does not track it. */
+	/* The port's management QP, as the RDMA core has it; an old one does not track it.
+	 */
 	int want = kernel_is("5.10") ? ENOENT : EPERM;
 
 	EXPECT_EQ(refusal(request(bell_.va(), 1 << 24 | 1)), want);
