@@ -102,7 +102,7 @@ ElfFile find_file(const std::string &name, const std::vector<std::string> &where
 	if (name.front() == '/')
 		return inspect_elf(name);
 	for (const std::string &directory : where) {
-		const ElfFile file = inspect_elf(directory + "/lib" + name + ".so");
+		ElfFile file = inspect_elf(directory + "/lib" + name + ".so");
 		if (file.exists)
 			return file;
 	}
