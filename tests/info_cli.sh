@@ -3,23 +3,14 @@
 #
 # nda-info as its users run it. Needs NDA_TEST_BUILD, or builds in build/.
 
+# shellcheck source=tests/script.sh
+. tests/script.sh
+
 build=$(realpath "${NDA_TEST_BUILD:-build}") || exit 1
 info=$build/bin/nda-info
 mocks=$build/tests/mock
-dir=$(mktemp -d) || exit 1
-trap 'rm -rf "$dir"' EXIT
-passed=0 failed=0 skipped=0
 unset LD_LIBRARY_PATH IBV_EXTEND_DRIVERS ASCEND_RT_VISIBLE_DEVICES NDA_ASCEND_PATH ASCEND_HOME_PATH
 unset container HCCL_HOST_RDMA_UDP_PORTS_LIST
-
-pass() { passed=$((passed + 1)); }
-fail()
-{
-	failed=$((failed + 1))
-	echo "FAILED: $1"
-	sed 's/^/  stdout: /' "$dir/out" | head -n 20
-	sed 's/^/  stderr: /' "$dir/err" | head -n 20
-}
 
 run() # run ARGUMENT...: of a machine below $root; status, $dir/out, $dir/err
 {
@@ -27,26 +18,11 @@ run() # run ARGUMENT...: of a machine below $root; status, $dir/out, $dir/err
 	status=$?
 }
 
-check() # check NAME CONDITION...
-{
-	local name=$1
-	shift
-	if "$@"; then pass; else fail "$name"; fi
-}
-
-exits() { [ "$status" -eq "$1" ]; }
-says() { grep -qF -- "$1" "$dir/err"; }
-shows() { grep -qF -- "$1" "$dir/out"; }
-silent() { [ ! -s "$dir/$1" ]; }
-json() # json EXPRESSION: of the document j on standard output
-{
-	python3 -c 'import json, sys
-j = json.load(open(sys.argv[1]))
+# shellcheck disable=SC2034
+json_names='
 ids = [p["id"] for p in j.get("problems", [])]
 notes = [p["id"] for p in j.get("notes", [])]
-driver = lambda name: [d for d in j["search"]["drivers"] if name in d["name"]][0]
-sys.exit(0 if eval("(" + sys.argv[2] + ")") else 1)' "$dir/out" "$1"
-}
+driver = lambda name: [d for d in j["search"]["drivers"] if name in d["name"]][0]'
 
 # file PATH TEXT: below the root
 file()
@@ -86,7 +62,7 @@ machine()
 root=$dir/none
 run --help
 check "--help exits 0" exits 0
-check "--help names the options" shows --check
+check "--help names the options" prints --check
 check "--help is on stdout" silent err
 run --version
 check "--version exits 0" exits 0
@@ -107,7 +83,7 @@ run
 check "without --check the status is 0" exits 0
 check "without --check there are no problems" \
 	bash -c "! grep -q PROBLEM '$dir/out'"
-check "the search is shown though there is no device" shows libibverbs_extend.d
+check "the search is shown though there is no device" prints libibverbs_extend.d
 run --json
 check "--json is a document" json 'j["schema"] == 1 and j["devices"] == [] and "problems" not in j'
 check "--json is all there is" silent err
@@ -134,17 +110,16 @@ LD_LIBRARY_PATH=$dir/none run --json --check
 if json 'j["libraries"]["soname"]["path"] == ""'; then
 	check "no library" json '"library-missing" in ids and j["libraries"]["one_file"] is None'
 else
-	echo "SKIPPED: no library: libibv_extend is installed here"
-	skipped=$((skipped + 1))
+	skip "no library: libibv_extend is installed here"
 fi
 ln -s libibv_extend.so.4 "$dir/one/libibv_extend.so"
 
 # A machine where all is well but for what the host itself lacks.
 run --check
 check "a machine where all is well exits 0" exits 0
-check "and says so" shows 'No problem found.'
-check "the port is shown" shows 'port 1: ACTIVE (LinkUp), Ethernet'
-check "the GID is shown" shows 'GID 1: RoCEv2 10.9.9.1 (eth0)'
+check "and says so" prints 'No problem found.'
+check "the port is shown" prints 'port 1: ACTIVE (LinkUp), Ethernet'
+check "the GID is shown" prints 'GID 1: RoCEv2 10.9.9.1 (eth0)'
 
 # Drivers: bad ones beside a good one.
 echo "text" >"$dir/text.so"
@@ -160,8 +135,8 @@ driver("unlinked")["registered"] == ["extend_unlinked"]'
 check "where each was named" json 'driver("missing")["source"].endswith("/a.conf") and
 driver("unlinked")["position"] == 4'
 run --check
-check "people are told what to do" shows '-> take it out of the configuration'
-check "and how many there are" shows '5 problems.'
+check "people are told what to do" prints '-> take it out of the configuration'
+check "and how many there are" prints '5 problems.'
 
 # The library agrees: the names that it finds by the same search are those.
 IBV_EXTEND_DRIVERS=$mocks/libextend_unlinked.so:$mocks/libextend_lacking.so run --json --check
@@ -239,8 +214,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 		'"uverbs-permission" in ids and "memlock-small" in ids'
 	check "a user who may do nothing: exits 1" exits 1
 else
-	echo "SKIPPED: no permission: not root, or no setpriv"
-	skipped=$((skipped + 1))
+	skip "no permission: not root, or no setpriv"
 fi
 
 machine
@@ -251,5 +225,4 @@ locks_memory 0
 ) >"$dir/out" 2>"$dir/err"
 check "64 KiB to lock is a problem" json '"memlock-small" in ids'
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+sum_up

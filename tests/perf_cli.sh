@@ -156,8 +156,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	check "an unreadable file exits 1" exits 1
 	check "an unreadable file is named" says "nda-perf: $dir/one: Permission denied"
 else
-	echo "SKIPPED: an unreadable file: root reads everything"
-	skipped=$((skipped + 1))
+	skip "an unreadable file: root reads everything"
 fi
 
 # Two command lines, as of two machines; here both are this one.
@@ -228,8 +227,7 @@ if [ "$(id -u)" -ne 0 ] || command -v setpriv >/dev/null; then
 	check "too few threads exits 1" exits 1
 	check "too few threads is named" grep -q 'starting its thread: ' "$dir/err"
 else
-	echo "SKIPPED: too few threads: root, and no setpriv"
-	skipped=$((skipped + 1))
+	skip "too few threads: root, and no setpriv"
 fi
 
-finish
+sum_up

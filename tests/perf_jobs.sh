@@ -71,8 +71,8 @@ check "software NICs are known" [ -n "$models" ]
 # Minutes in a build with sanitizers, where unit tests run threads of every model, too.
 case $perf in
 *san-*)
-	echo "SKIPPED: soft:in_die and soft:xscale: too slow in this build"
-	skipped=$((skipped + 1)) models='hns1825 udma'
+	skip "soft:in_die and soft:xscale: too slow in this build"
+	models='hns1825 udma'
 	;;
 esac
 all_atomics='fetch-add compare-swap add swap set fetch-and fetch-or fetch-xor'
@@ -148,4 +148,4 @@ for e in j["errors"])'
 	done
 done
 
-finish
+sum_up

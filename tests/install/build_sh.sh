@@ -4,8 +4,8 @@
 # packaging/build.sh: its options, with a stand-in for make, and what a real run leaves.
 
 cd "$(dirname "$0")/../.." || exit 1
-# shellcheck source=tests/install/lib.sh
-. tests/install/lib.sh
+# shellcheck source=tests/script.sh
+. tests/script.sh
 
 # The script makes output/ beside packaging/: it works in a tree of links.
 tree=$dir/tree

@@ -10,8 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 build=build
 # shellcheck source=packaging/META
 . packaging/META
-# shellcheck source=tests/install/lib.sh
-. tests/install/lib.sh
+# shellcheck source=tests/script.sh
+. tests/script.sh
 
 # no REASON: nothing can be tested.
 no() { skip "$*"; sum_up; exit; }

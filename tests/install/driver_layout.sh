@@ -4,8 +4,8 @@
 # Installation to where the Ascend driver's package has its files: what is not ours stays.
 
 cd "$(dirname "$0")/../.." || exit 1
-# shellcheck source=tests/install/lib.sh
-. tests/install/lib.sh
+# shellcheck source=tests/script.sh
+. tests/script.sh
 
 version() # version NUMBER TEXT: a library of that number, with its links, and a header
 {

@@ -8,8 +8,8 @@
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=packaging/META
 . packaging/META
-# shellcheck source=tests/install/lib.sh
-. tests/install/lib.sh
+# shellcheck source=tests/script.sh
+. tests/script.sh
 root=$dir/root
 
 files() { (cd "$root" && find . ! -type d | sort); }
