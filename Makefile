@@ -116,7 +116,8 @@ help:
 ## rpm         builds the RPM packages, into build/rpm/RPMS/
 ## check-packages  installs, runs, upgrades and purges them in small systems; as root
 ## install     installs under DESTDIR and PREFIX; ASCEND_DRIVER=DIR: where that driver has its files
-## uninstall   removes what install puts there; likewise uninstall-dkms, uninstall-udev
+## install-config  names Soft-RoCE's driver in /etc/libibverbs_extend.d, for all programs
+## uninstall   removes what install puts there; likewise uninstall-config, -dkms, -udev
 ## clean       removes build/
 
 .PHONY: all lib providers tools tests kmod check fuzz lint bench demo deps deb install clean help

@@ -33,7 +33,7 @@ else
 install: install-lib install-headers install-providers install-tools install-man
 
 # What the same command with 'install' puts there.
-uninstall uninstall-udev uninstall-dkms:
+uninstall uninstall-config uninstall-udev uninstall-dkms:
 	@rm -rf build/stage
 	@$(MAKE) --no-print-directory $(@:un%=%) DESTDIR=$(abspath build/stage)
 	$(Q)packaging/uninstall build/stage "$(DESTDIR)"
@@ -69,6 +69,9 @@ install-headers:
 
 install-providers: providers
 	$(call install_shared,$(filter %.so,$(PROVIDERS)))
+
+# Apart: it is for every program of the system, whatever the prefix.
+install-config:
 	@mkdir -p $(DESTDIR)$(DRIVERCONFDIR)
 	$(Q)install -m 644 $(PROVIDER_CONFIGS) $(DESTDIR)$(DRIVERCONFDIR)/
 
@@ -145,5 +148,5 @@ rpm: need-build need-rpm
 	$(Q)rpmlint -c packaging/rpm/rpmlint.toml $(RPM_DIR)/SPECS/*.spec $(RPM_DIR)/RPMS/*/*.rpm
 	@ls $(RPM_DIR)/RPMS/*/*.rpm
 
-.PHONY: demo check deps deb rpm install install-lib install-headers install-providers install-tools install-man uninstall \
-	uninstall-udev uninstall-dkms
+.PHONY: demo check deps deb rpm install install-lib install-headers install-providers install-tools install-man install-config \
+	uninstall uninstall-config uninstall-udev uninstall-dkms
