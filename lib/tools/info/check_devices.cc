@@ -32,8 +32,7 @@ void check_uverbs(const Facts &facts, const VerbsDevice &device, Problems &out)
 				") may not be opened for reading and writing by user " +
 				std::to_string(facts.process.uid),
 			"have udev give it mode 0666 or a group, as rdma-core's rules do, "
-			"and "
-			"put the user into that group; no other privilege is needed");
+			"and put the user into that group; no other privilege is needed");
 }
 
 void check_verbs(const VerbsDevice &device, Problems &out)
@@ -48,8 +47,7 @@ void check_verbs(const VerbsDevice &device, Problems &out)
 			"libibverbs does not list it" +
 				(device.said.empty() ? "" : ": " + one_line(device.said)),
 			"install the verbs driver of its NIC for this release of "
-			"libibverbs "
-			"(ibverbs-providers, or the vendor's package), see "
+			"libibverbs (ibverbs-providers, or the vendor's package), see "
 			"/etc/libibverbs.d");
 	else if (device.open_error && reachable)
 		problem(out, "device-not-opened", device.name,
@@ -174,10 +172,8 @@ void check_port(
 			"its active MTU is " + std::to_string(port.active_mtu_bytes) +
 				" bytes",
 			"give its net device an MTU of 1500 at least, 4200 for an RDMA MTU "
-			"of "
-			"4096, alike on all machines: less than 1024 is refused, and peers "
-			"do "
-			"not negotiate it");
+			"of 4096, alike on all machines: less than 1024 is refused, and "
+			"peers do not negotiate it");
 	check_gids(facts, subject, port, out);
 }
 
@@ -256,16 +252,17 @@ void check_device(
 		check_port(facts, device, port, out);
 	check_extend(facts, device, asked_for, out);
 }
+
 void device_absent(const Facts &facts, const std::string &name, Problems &out)
 {
 	problem(out, "device-absent", name,
 		"there is no verbs device of that name; " + device_list(facts),
-		facts.devices.empty() ? "load the driver of its NIC"
-				      : "udev may have renamed it (rdma link show; "
-					"NAME_KERNEL, NAME_PCI or NAME_FALLBACK in "
-					"/lib/udev/rules.d/"
-					"60-rdma-persistent-naming.rules): use its name of "
-					"now");
+		facts.devices.empty()
+			? "load the driver of its NIC"
+			: "udev may have renamed it (rdma link show; NAME_KERNEL, NAME_PCI "
+			  "or NAME_FALLBACK in "
+			  "/lib/udev/rules.d/60-rdma-persistent-naming.rules): use its "
+			  "name of now");
 }
 
 // As the communication layer looks for one, but in every port.
@@ -288,8 +285,7 @@ void check_wanted_address(const Facts &facts, const std::string &address, Proble
 			(candidates.empty() ? "is none at all"
 					    : "are: " + joined(candidates)),
 		"give the address to a NIC's net device, or use one that is there, in the "
-		"rank "
-		"table or rootinfo too");
+		"rank table or rootinfo too");
 }
 
 } // namespace nda::info

@@ -30,8 +30,7 @@ void check_libraries(const Facts &facts, Problems &out)
 	if (soname.path.empty() && plain.path.empty())
 		problem(out, "library-missing", "libibv_extend.so.4", soname.error,
 			"install libibv-extend4, or add its directory to /etc/ld.so.conf.d "
-			"and "
-			"run ldconfig (or to LD_LIBRARY_PATH)");
+			"and run ldconfig (or to LD_LIBRARY_PATH)");
 	else if (plain.path.empty())
 		problem(out, "library-unversioned", plain.wanted,
 			plain.error + "; there is " + soname.file,
@@ -47,8 +46,7 @@ void check_libraries(const Facts &facts, Problems &out)
 			soname.wanted + " is " + soname.file + " (" + soname.maker + "), " +
 				plain.wanted + " is " + plain.file + " (" + plain.maker +
 				"): each has its own drivers, and what registers with one "
-				"is "
-				"unknown to the other",
+				"is unknown to the other",
 			"have one installation alone in the library path, see "
 			"LD_LIBRARY_PATH and /etc/ld.so.conf.d");
 	for (const Library *library : {&soname, &plain}) {
@@ -59,15 +57,13 @@ void check_libraries(const Facts &facts, Problems &out)
 			"it is of version " +
 				(library->version.empty() ? "unknown" : library->version),
 			"programs and drivers of 4.2 miss functions: install libibv_extend "
-			"4.2 "
-			"or newer of version 4");
+			"4.2 or newer of version 4");
 	}
 	for (const Library &other : facts.libraries.others)
 		note(out, "library-elsewhere", other.file,
 			"another copy, of " + other.maker +
 				", which programs get if their library path has its "
-				"directory "
-				"first",
+				"directory first",
 			"see that all programs of a job have the same library path");
 }
 
@@ -143,8 +139,7 @@ void check_visible(const Facts &facts, Problems &out)
 				"\"" + npus.visible + "\": entry " + std::to_string(i + 1) +
 					(again ? " is there before" : " is no number"),
 				"it is a list of different NPUs, as 0,1,2: the runtime "
-				"refuses "
-				"any other");
+				"refuses any other");
 		permuted = permuted || size_t(std::stoul(words[i])) != i;
 		map.push_back(std::to_string(i) + " is NPU " + words[i]);
 	}
@@ -157,8 +152,7 @@ void check_visible(const Facts &facts, Problems &out)
 	if (npus.runtime_loads && !npus.translates_ids)
 		problem(out, "npu-ids-untranslated", variable,
 			"the runtime has no aclrtGetLogicDevIdByUserDevId to tell which "
-			"NPU a "
-			"number means",
+			"NPU a number means",
 			"unset the variable, or install a newer CANN");
 }
 
@@ -177,23 +171,21 @@ void check_npus(const Facts &facts, Problems &out)
 	if (npus.runtime_tried && !npus.runtime_loads)
 		problem(out, "npu-runtime", "Ascend runtime", one_line(npus.runtime_text),
 			"install CANN and the Ascend driver, and source set_env.sh, or "
-			"name "
-			"the directories of libascendcl.so and libascend_hal.so in "
+			"name the directories of libascendcl.so and libascend_hal.so in "
 			"NDA_ASCEND_PATH");
 	if (!npus.any_ascend() || npus.hccn_addresses > 0)
 		return;
 	const Node &conf = npus.hccn_conf;
 	problem(out, "npu-hccn-conf", conf.path,
-		!conf.exists            ? "it is not there"
-			: !conf.allowed ? "it may not be read (" + conf.mode + ")"
-					: "no line of it gives an NPU's port an address "
-					  "(address_0=...)",
-		in_container(facts) ? "mount it from the host (-v "
-				      "/etc/hccn.conf:/etc/hccn.conf:ro); nda "
-				      "does not read it, communication libraries do"
-				    : "set the addresses with hccn_tool if the NPUs' own "
-				      "ports are used; nda "
-				      "does not read it, communication libraries do");
+		!conf.exists ? "it is not there"
+			: !conf.allowed
+			? "it may not be read (" + conf.mode + ")"
+			: "no line of it gives an NPU's port an address (address_0=...)",
+		in_container(facts)
+			? "mount it from the host (-v /etc/hccn.conf:/etc/hccn.conf:ro); "
+			  "nda does not read it, communication libraries do"
+			: "set the addresses with hccn_tool if the NPUs' own ports are "
+			  "used; nda does not read it, communication libraries do");
 }
 
 // ---- The kernel ------------------------------------------------------------------------
@@ -212,8 +204,7 @@ void check_module(const Facts &facts, bool asked_for, Problems &out)
 	else if (kernel.code == -EPROTONOSUPPORT)
 		problem(out, "nda-version", path, kernel.why,
 			"have modules and libraries of one release; after an update load "
-			"the "
-			"module again");
+			"the module again");
 	else if (kernel.module_loaded && in_container(facts))
 		problem(out, "nda-module", path, kernel.why + ", but module nda is loaded",
 			"give it to the container (--device=/dev/nda)");
@@ -224,8 +215,7 @@ void check_module(const Facts &facts, bool asked_for, Problems &out)
 							     : Problem::Weight::note,
 			path, kernel.why,
 			"install nda-dkms and load it (modprobe nda) if NPU memory is to "
-			"be "
-			"registered as dma-buf, or doorbells kept by the kernel");
+			"be registered as dma-buf, or doorbells kept by the kernel");
 }
 
 void check_parts(const Facts &facts, Problems &out)
@@ -238,8 +228,7 @@ void check_parts(const Facts &facts, Problems &out)
 			counts ? Problem::Weight::problem : Problem::Weight::note,
 			part.name, part.why,
 			counts ? "load module nda_ascend after the Ascend driver, of a "
-				 "version "
-				 "that it knows"
+				 "version that it knows"
 			       : "nothing, unless it is wanted");
 	}
 }
@@ -280,13 +269,11 @@ void check_memory(const Facts &facts, Problems &out)
 			continue;
 		problem(out, "no-way-to-npu-memory", device.name,
 			"it cannot register NPU memory: the kernel's RDMA core has no "
-			"interface "
-			"for peer memory, and " +
+			"interface for peer memory, and " +
 				why,
 			"install the NIC vendor's OFED (its peer-memory interface) with "
 			"nda_peermem or npu_peermem; or take kernel 5.12 or newer, "
-			"rdma-core 34 "
-			"or newer, and load nda and nda_ascend");
+			"rdma-core 34 or newer, and load nda and nda_ascend");
 	}
 }
 

@@ -40,12 +40,10 @@ void driver_not_found(const Driver &driver, Problems &out)
 		driver.built_in() ? "install the package of this file"
 			: driver.similar.empty()
 			? "install the driver's package, or take the line away; a name "
-			  "NAME "
-			  "stands for libNAME.so in /usr/local/lib64, /usr/lib64, "
+			  "NAME stands for libNAME.so in /usr/local/lib64, /usr/lib64, "
 			  "/usr/local/lib, /usr/lib, or where the dynamic loader looks"
 			: "name the one that is there, or have its maker's package for "
-			  "this "
-			  "release of libibverbs");
+			  "this release of libibverbs");
 }
 
 void driver_failed(const Facts &facts, const Driver &driver, Problems &out)
@@ -86,21 +84,21 @@ void driver_failed(const Facts &facts, const Driver &driver, Problems &out)
 		return problem(out, "driver-abi", place(driver),
 			"it needs " + missing +
 				", and this is libibv_extend.so.4, or none: " + text,
-			"have its maker's driver for libibv_extend 4; see "
-			"library-missing if there is none");
+			"have its maker's driver for libibv_extend 4; see library-missing "
+			"if there is none");
 	if (!missing.empty() && !itself)
 		return problem(out, "driver-dependency", place(driver),
 			"a library that it needs is not found: " + text,
 			"install " + missing +
-				", or add its directory to "
-				"/etc/ld.so.conf.d and run ldconfig");
+				", or add its directory to /etc/ld.so.conf.d and run "
+				"ldconfig");
 	if (text.find("undefined symbol") != std::string::npos)
 		return problem(out, "driver-symbol", place(driver), text,
 			"it is built for other releases of the libraries that it uses; "
-			"have "
-			"its maker's package for this one");
+			"have its maker's package for this one");
 	problem(out, "driver-load", place(driver), text, "ask its maker");
 }
+
 // The library takes the first one.
 void check_names(const Facts &facts, Problems &out)
 {
@@ -150,14 +148,12 @@ void check_driver(const Facts &facts, const Driver &driver, Problems &out)
 		return problem(out, "driver-crashed", place(driver),
 			"the process that loaded it " + driver.text,
 			"take it out of the configuration, since every program that looks "
-			"for "
-			"a driver would crash, and report it to its maker");
+			"for a driver would crash, and report it to its maker");
 	case Driver::Result::hung:
 		return problem(out, "driver-hung", place(driver),
 			"the process that loaded it " + driver.text,
 			"take it out of the configuration, since every program that looks "
-			"for "
-			"a driver would wait, and report it to its maker");
+			"for a driver would wait, and report it to its maker");
 	case Driver::Result::failed:
 		return driver_failed(facts, driver, out);
 	case Driver::Result::loaded:
@@ -170,6 +166,7 @@ void check_driver(const Facts &facts, const Driver &driver, Problems &out)
 				"alloc_context",
 			"it is no extension driver; name one");
 }
+
 void check_config(const Facts &facts, Problems &out)
 {
 	for (const Step &step : facts.search.steps) {
@@ -186,9 +183,8 @@ void check_config(const Facts &facts, Problems &out)
 		else
 			problem(out, "config-refused", subject, step.text,
 				"files and their directory must be readable, belong to "
-				"root or "
-				"the user, and nobody else may write to them (mode 0644, "
-				"0755)");
+				"root or the user, and nobody else may write to them (mode "
+				"0644, 0755)");
 	}
 	const bool wanted = std::any_of(
 		facts.devices.begin(), facts.devices.end(), [&](const VerbsDevice &device) {
@@ -202,14 +198,12 @@ void check_config(const Facts &facts, Problems &out)
 	add(out, "config-absent", counts ? Problem::Weight::problem : Problem::Weight::note,
 		facts.search.config_directory,
 		"it is not there, and IBV_EXTEND_DRIVERS is not set: no extension driver "
-		"is "
-		"looked for",
+		"is looked for",
 		in_container(facts)
 			? "install the driver's package in the container's image, or mount "
 			  "the directory and the driver from the host"
 			: "nothing, as long as libnda's own drivers are enough; the "
-			  "package of a "
-			  "NIC's extension driver puts its file there");
+			  "package of a NIC's extension driver puts its file there");
 }
 
 void check_search(const Facts &facts, Problems &out)

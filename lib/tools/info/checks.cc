@@ -89,6 +89,7 @@ std::string device_list(const Facts &facts)
 	}
 	return text.empty() ? "there is none" : "there are " + text;
 }
+
 std::string place(const Driver &driver)
 {
 	if (driver.built_in())

@@ -76,6 +76,13 @@ std::string real_path(const std::string &path)
 	return error ? "" : found.string();
 }
 
+std::string system_path(const std::string &root, const std::string &link)
+{
+	const std::string path = real_path(link);
+	const std::string sys = real_path(root + "/sys");
+	return path.compare(0, sys.size(), sys) == 0 ? path.substr(sys.size()) : path;
+}
+
 Node look_at_node(const std::string &root, const std::string &path, int access_mode)
 {
 	Node node;

@@ -56,6 +56,8 @@ std::string read_text(const std::string &path);
 std::vector<std::string> list(const std::string &directory);
 // The path without links, or "".
 std::string real_path(const std::string &path);
+// Where the kernel has what the link leads to, without the root and /sys; "" if it is gone.
+std::string system_path(const std::string &root, const std::string &link);
 Node look_at_node(const std::string &root, const std::string &path, int access_mode);
 
 } // namespace nda::info

@@ -76,14 +76,6 @@ Port read_port(const std::string &directory, const std::string &number)
 	return port;
 }
 
-// Where the kernel put it, without the root and /sys.
-std::string system_path(const std::string &root, const std::string &link)
-{
-	const std::string path = real_path(link);
-	const std::string sys = real_path(root + "/sys");
-	return path.compare(0, sys.size(), sys) == 0 ? path.substr(sys.size()) : path;
-}
-
 Node find_uverbs(const std::string &root, const std::string &name)
 {
 	const std::string directory = root + "/sys/class/infiniband_verbs";

@@ -28,7 +28,6 @@ const std::vector<std::string> service_nodes = {
 std::vector<PciNpu> pci_npus(const std::string &root)
 {
 	const std::string directory = root + "/sys/bus/pci/devices/";
-	const std::string sys = real_path(root + "/sys");
 	std::vector<PciNpu> found;
 	for (const std::string &location : list(directory)) {
 		const std::string device = directory + location;
@@ -39,7 +38,7 @@ std::vector<PciNpu> pci_npus(const std::string &root)
 				device_ids.end())
 			continue;
 		npu.location = location;
-		npu.system_path = real_path(device).substr(sys.size());
+		npu.system_path = system_path(root, device);
 		const std::string driver = real_path(device + "/driver");
 		npu.kernel_driver = driver.substr(driver.rfind('/') + 1);
 		const std::string numa = read_text(device + "/numa_node");
