@@ -124,6 +124,7 @@ def check_names(pages, links):
 
 
 def check_installed(symbols, directory):
+    # The make that runs this has its own.
     environment = {"MAKEFLAGS": "", "MFLAGS": "", "MAKELEVEL": ""}
     said = run(["make", "-s", "install-man", f"DESTDIR={directory}", "PREFIX=/usr"],
                **environment)

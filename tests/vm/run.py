@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 """run.py [--kernel NAME] [--suite WORD]... [--jobs N] BUILD-DIRECTORY [TEST...]: runs tests.
 
-They run in virtual machines, N of which run at a time, by default as many as processors. It runs the tests that are named, or those of the suites, or all.
-The kernel is that of the installed headers, or the one that base.sh knows by NAME.
+They run in virtual machines, N of which run at a time, by default as many as processors. It runs
+the tests that are named, or those of the suites, or all. The kernel is that of the installed
+headers, or the one that base.sh knows by NAME.
 
 A test is a folder beside this file with an executable 'run', which says of itself in comments:
 
