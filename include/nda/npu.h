@@ -98,7 +98,8 @@ enum nda_npu_flags {
  * struct nda_npu_attr - how an NPU is opened
  * @comp_mask: must be 0
  * @memory_bytes: soft: size of the NPU's memory; 0 means 1 GiB. It is sparse: what is never
- *   written takes no host memory. ascend: must be 0
+ *   written takes no host memory. soft:kernel: a multiple of the module's pages, all of
+ *   them taken. ascend: must be 0
  * @flags: enum nda_npu_flags; ascend: of those only the ones of doorbells
  * @reserved: must be 0
  */
@@ -112,6 +113,9 @@ struct nda_npu_attr {
 /**
  * nda_npu_open - opens an NPU
  * @name: "soft": one more software NPU with each call, in this process's memory.
+ *   "soft:kernel": likewise, but in memory of /dev/nda_soft, which the kernel knows as an
+ *   NPU's, so that /dev/nda exports it as dma-buf. It is not sparse, and software NICs of
+ *   other processes do not reach it: it is for verbs devices, and for development.
  *   "ascend:ID": the Ascend NPU that aclrtSetDevice(ID) makes current, which it must be in
  *   the calling thread. Several may be opened for one device
  * @attr: may be NULL
@@ -123,13 +127,16 @@ struct nda_npu_attr {
  *                    libacl_rt.so) or driver (libascend_hal.so) cannot be loaded
  *   EPROTONOSUPPORT  libnda_soft.so, or the Ascend runtime, is of another version, or
  *                    one of Ascend's libraries lacks a function
+ *   ENOENT           soft:kernel: the module nda_soft is not loaded
+ *   EACCES           soft:kernel: /dev/nda_soft is not the caller's to open
  *   ENXIO            ascend: no current context, or one of another device
  *   EOPNOTSUPP       ascend: ASCEND_RT_VISIBLE_DEVICES is set, and the runtime cannot
  *                    tell which device it means; or a stub library
  *   ENOSPC           16 NPUs are open in this process, the most that can be, since the
  *                    callbacks of struct ibv_extend_ops have no cookie
  *   ENOMEM           no memory, or none of the size asked for
- *   EIO, other       of the Ascend runtime, whose number is in the text
+ *   EIO, other       of the Ascend runtime, whose number is in the text; soft:kernel: what
+ *                    /dev/nda_soft says
  */
 struct nda_npu *nda_npu_open(
 	const char *name, const struct nda_npu_attr *attr, size_t attr_size) NDA_NOEXCEPT;

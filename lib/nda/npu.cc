@@ -110,11 +110,13 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 	if (!name)
 		return fail(-EINVAL, "npu: name is NULL");
 	constexpr char ascend_prefix[] = "ascend:";
-	const bool soft = strcmp(name, "soft") == 0;
+	const bool of_kernel = strcmp(name, "soft:kernel") == 0;
+	const bool soft = of_kernel || strcmp(name, "soft") == 0;
 	const bool ascend = strncmp(name, ascend_prefix, strlen(ascend_prefix)) == 0;
 	if (!soft && !ascend)
 		return fail(-ENODEV,
-			"npu %s: unknown kind of NPU; known are \"soft\" and \"ascend:ID\"",
+			"npu %s: unknown kind of NPU; known are \"soft\", \"soft:kernel\" "
+			"and \"ascend:ID\"",
 			name);
 	nda_npu_attr a;
 	const std::string object = std::string("npu ") + name;
@@ -129,7 +131,7 @@ int Npu::open(const char *name, const nda_npu_attr *attr, size_t attr_size,
 			"npu %s: doorbells cannot all be mapped and all be proxied, or all "
 			"be the kernel's",
 			name);
-	return soft ? SoftNpu::open(a, out)
+	return soft ? SoftNpu::open(a, of_kernel, out)
 		    : AscendNpu::open(name + strlen(ascend_prefix), a, out);
 }
 

@@ -2,8 +2,13 @@
 #include "lib/nda/soft_npu.h"
 
 #include <cerrno>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <utility>
 
+#include <uapi/nda_soft.h>
+
+#include "lib/common/fd.h"
 #include "lib/nda/error.h"
 #include "lib/nda/log.h"
 
@@ -17,9 +22,31 @@ unsigned long long hex(uint64_t value)
 	return value;
 }
 
+// Memory of the kernel's software NPU, and where it is mapped from.
+int take_kernel_memory(uint64_t size, Fd &file, uint64_t &offset)
+{
+	constexpr char path[] = "/dev/nda_soft";
+	file = Fd(::open(path, O_RDWR | O_CLOEXEC));
+	if (!file) {
+		const int rc = -errno;
+		return fail(rc, "npu soft:kernel: %s: %s%s", path, errno_text(rc),
+			rc == -ENOENT ? ": module nda_soft is not loaded" : "");
+	}
+	nda_soft_ioc_alloc alloc = {};
+	alloc.size = size;
+	alloc.kind = NDA_SOFT_RAM;
+	if (ioctl(file.get(), NDA_SOFT_IOC_ALLOC, &alloc)) {
+		const int rc = -errno;
+		return fail(rc, "npu soft:kernel: %s: memory of %llu bytes: %s", path,
+			hex(size), errno_text(rc));
+	}
+	offset = alloc.mmap_off;
+	return 0;
+}
+
 } // namespace
 
-int SoftNpu::open(const nda_npu_attr &a, std::shared_ptr<Npu> &out)
+int SoftNpu::open(const nda_npu_attr &a, bool of_kernel, std::shared_ptr<Npu> &out)
 {
 	if (a.flags & ~known_flags)
 		return fail(-EINVAL, "npu soft: unknown flags 0x%x", a.flags);
@@ -31,6 +58,15 @@ int SoftNpu::open(const nda_npu_attr &a, std::shared_ptr<Npu> &out)
 	soft.memory_bytes = a.memory_bytes ? a.memory_bytes : 1ull << 30;
 	soft.strict = (a.flags & NDA_NPU_STRICT) != 0;
 	soft.assist = (a.flags & NDA_NPU_NO_ASSIST) == 0;
+	Fd kernel_memory; // the driver keeps it
+	if (of_kernel) {
+		rc = take_kernel_memory(
+			soft.memory_bytes, kernel_memory, soft.memory_offset);
+		if (rc)
+			return rc;
+		soft.has_memory = 1;
+		soft.memory_fd = kernel_memory.get();
+	}
 	nda_soft_npu *npu = api->npu_open(&soft);
 	if (!npu)
 		return fail_soft(*api, -errno, "npu soft: open, memory of %llu bytes",

@@ -12,8 +12,9 @@ namespace nda {
 // The NPU of libnda_soft.so: shared memory, threads as cores.
 class SoftNpu final : public Npu {
 public:
-	// a: checked, but for what concerns the software alone.
-	static int open(const nda_npu_attr &a, std::shared_ptr<Npu> &out);
+	// a: checked, but for what concerns the software alone. of_kernel: its memory is
+	// that of /dev/nda_soft.
+	static int open(const nda_npu_attr &a, bool of_kernel, std::shared_ptr<Npu> &out);
 	~SoftNpu() override;
 
 	int alloc(uint64_t size, uint64_t &addr) override;

@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-#define NDA_SOFT_API_VERSION 3u
+#define NDA_SOFT_API_VERSION 4u
 #define NDA_SOFT_API_SYMBOL "nda_soft_api"
 #define NDA_SOFT_SESSION_BYTES 32
 
@@ -30,7 +30,10 @@ struct nda_soft_npu_attr {
 	uint32_t strict;       /* NPU addresses fault on the host */
 	uint32_t assist;       /* waiting cores run the NIC engine */
 	uint32_t manual; /* no engine thread: npu_step() is called instead; for tests */
-	uint32_t reserved;
+	/* The memory is the caller's: memory_bytes, not 0, of file memory_fd from
+	 * memory_offset on. The NPU keeps a descriptor of its own. Peers map it only if the
+	 * file lets them. */
+	uint32_t has_memory;
 	/* For tests that are their own scheduler, with manual: the NIC engine's clock in
 	 * nanoseconds, never 0, and its cookie; NULL: CLOCK_MONOTONIC. */
 	uint64_t (*clock_ns)(void *cookie);
@@ -38,7 +41,8 @@ struct nda_soft_npu_attr {
 	/* And what it moves of a queue in a pass, in requests or their parts; 0: as much as
 	 * suits a NIC. */
 	uint32_t pass_requests;
-	uint32_t reserved1;
+	int32_t memory_fd;
+	uint64_t memory_offset; /* a multiple of 4096 */
 };
 
 struct nda_soft_nic_attr {

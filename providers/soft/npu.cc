@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cinttypes>
 #include <cstring>
+#include <fcntl.h>
 
 namespace nda::soft {
 namespace {
@@ -38,9 +39,15 @@ Npu::Npu(uint64_t memory, bool strict, bool assist)
 	: memory_(memory), strict_(strict), assist_(assist), heap_(memory)
 {}
 
-int Npu::map()
+int Npu::map(const nda_soft_npu_attr &attr)
 {
-	int rc = make_sealed_memory("nda-hbm", memory_, memory_fd_);
+	int rc = 0;
+	if (attr.has_memory) {
+		memory_fd_ = Fd(fcntl(attr.memory_fd, F_DUPFD_CLOEXEC, 0));
+		rc = memory_fd_ ? 0 : -errno;
+	} else {
+		rc = make_sealed_memory("nda-hbm", memory_, memory_fd_);
+	}
 	if (rc == 0)
 		rc = real_.reserve(memory_ + window_bytes);
 	if (rc == 0 && strict_)
@@ -48,7 +55,8 @@ int Npu::map()
 	if (rc)
 		return rc;
 	if (mmap(real_.data(), memory_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-		    memory_fd_.get(), 0) == MAP_FAILED ||
+		    memory_fd_.get(),
+		    static_cast<off_t>(attr.memory_offset)) == MAP_FAILED ||
 		mmap(real_.data() + memory_, window_bytes, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 			0) == MAP_FAILED)
@@ -67,8 +75,13 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 		return fail(-EINVAL,
 			"NPU: %" PRIu64 " bytes of memory are more than %" PRIu64, memory,
 			max_memory);
-	if (attr.reserved || attr.reserved1)
-		return fail(-EINVAL, "NPU: reserved attribute is not 0");
+	if (attr.has_memory ? !attr.memory_bytes || attr.memory_bytes % page_bytes ||
+				attr.memory_offset % page_bytes
+			    : attr.memory_fd || attr.memory_offset)
+		return fail(-EINVAL,
+			"NPU: memory of the caller's: %" PRIu64 " bytes at offset %" PRIu64
+			" of a file",
+			attr.memory_bytes, attr.memory_offset);
 	if ((attr.clock_ns || attr.pass_requests) && !attr.manual)
 		return fail(-EINVAL, "NPU: clock_ns and pass_requests are for manual ones");
 	memory = (memory + page_bytes - 1) / page_bytes * page_bytes;
@@ -77,7 +90,7 @@ int Npu::open(const nda_soft_npu_attr &attr, Npu *&npu)
 	if (rc)
 		return rc;
 	std::unique_ptr<Npu> fresh(new Npu(memory, attr.strict, attr.assist));
-	rc = fresh->map();
+	rc = fresh->map(attr);
 	if (rc)
 		return fail(rc, "NPU: %" PRIu64 " bytes of memory: %s", memory, cause(-rc));
 	rc = fabric.add_npu(

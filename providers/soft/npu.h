@@ -82,7 +82,7 @@ private:
 	};
 
 	Npu(uint64_t memory, bool strict, bool assist);
-	int map();
+	int map(const nda_soft_npu_attr &attr);
 	int check(uint64_t address, uint64_t size, const char *what) const;
 	void run(const Core &core);
 	void join(std::vector<Core> &cores);

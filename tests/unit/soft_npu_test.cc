@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
 // The software NPU: memory, doorbell window, kernels.
+#include "lib/common/fd.h"
 #include "providers/soft/heap.h"
 #include "providers/soft/inject.h"
 #include "tests/mock/soft_bench.h"
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <climits>
 #include <random>
+#include <sys/mman.h>
 
 namespace nda::soft_test {
 namespace {
@@ -249,6 +251,57 @@ TEST(Npu, ClosesWithAllocationsLeft)
 	TestNpu npu;
 	npu.alloc(4096);
 	EXPECT_EQ(npu.close(), 0) << detail();
+}
+
+// A file of zeroes, and what an NPU in its second and third page is opened with.
+struct GivenMemory {
+	Fd file{memfd_create("given", MFD_CLOEXEC)};
+	nda_soft_npu_attr attr = {};
+
+	GivenMemory()
+	{
+		EXPECT_EQ(ftruncate(file.get(), 3 * 4096), 0);
+		attr.has_memory = 1;
+		attr.memory_fd = file.get();
+		attr.memory_bytes = 2 * 4096;
+		attr.memory_offset = 4096;
+	}
+};
+
+TEST(Npu, MemoryMayBeTheCallers)
+{
+	GivenMemory given;
+	TestNpu npu(given.attr);
+	uint64_t address = npu.alloc(2 * 4096);
+	npu.write(address + 2 * 4096 - 3, {1, 2, 3});
+	uint8_t end[3] = {};
+	EXPECT_EQ(pread(given.file.get(), end, 3, 3 * 4096 - 3), 3);
+	EXPECT_EQ(std::vector<uint8_t>(end, end + 3), (std::vector<uint8_t>{1, 2, 3}));
+}
+
+TEST(Npu, MemoryOfTheCallersStaysAfterItsDescriptorIsClosed)
+{
+	GivenMemory given;
+	TestNpu npu(given.attr);
+	given.file.reset();
+	uint64_t address = npu.alloc(64);
+	npu.write(address, {7});
+	EXPECT_EQ(npu.read(address, 1), std::vector<uint8_t>{7});
+}
+
+TEST(Npu, BadMemoryOfTheCallersIsRefused)
+{
+	const auto refused = [](void (*spoil)(nda_soft_npu_attr &), int error) {
+		GivenMemory given;
+		spoil(given.attr);
+		EXPECT_EQ(api().npu_open(&given.attr), nullptr);
+		EXPECT_EQ(errno, error);
+	};
+	refused([](nda_soft_npu_attr &a) { a.memory_offset = 100; }, EINVAL);
+	refused([](nda_soft_npu_attr &a) { a.memory_bytes = 0; }, EINVAL);
+	refused([](nda_soft_npu_attr &a) { a.memory_bytes = 100; }, EINVAL);
+	refused([](nda_soft_npu_attr &a) { a.memory_fd = -1; }, EBADF);
+	refused([](nda_soft_npu_attr &a) { a.has_memory = 0; }, EINVAL);
 }
 
 // ---- Strict mode -----------------------------------------------------------------------

@@ -135,6 +135,10 @@ void add_common(CLI::App &app, Options &o)
 		"messages a send queue holds, a power of two; 1024 by default");
 	add_number(app, "--heap", o.heap_bytes, 65536, uint64_t(1) << 40, parse_size,
 		"each PE's symmetric heap; by default what the job needs");
+	app.add_option("--npu", o.npu,
+		   "soft, the default, or soft:kernel, whose memory is module nda_soft's")
+		->check(CLI::IsMember({"soft", "soft:kernel"}))
+		->type_name("NPU");
 	app.add_flag("--strict", o.strict, "fault on any access of the host to NPU memory");
 	app.add_flag(
 		"--no-assist", o.no_assist, "waiting cores don't run the NIC's engine");

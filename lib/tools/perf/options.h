@@ -61,6 +61,7 @@ struct Options {
 	uint32_t batch = 1;
 	uint32_t signal_every = 1;
 	uint32_t depth = 1024;
+	std::string npu = "soft";
 	uint64_t heap_bytes = 0; // 0: what the sizes need
 	bool strict = false;
 	bool no_assist = false;

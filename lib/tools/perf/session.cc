@@ -79,7 +79,8 @@ Outcome Session::open_npu(uint64_t heap_bytes)
 {
 	const uint64_t need = npu_bytes(options_, format_, heap_bytes);
 	nda_npu_attr attr = {};
-	if (need > default_npu_bytes)
+	// The kernel's memory is not sparse.
+	if (need > default_npu_bytes || options_.npu != "soft")
 		attr.memory_bytes = (need + 4095) & ~uint64_t(4095);
 	if (options_.strict)
 		attr.flags |= NDA_NPU_STRICT;
@@ -91,7 +92,7 @@ Outcome Session::open_npu(uint64_t heap_bytes)
 		attr.flags |= NDA_NPU_DOORBELL_PROXY;
 	if (options_.doorbell == Doorbell::kernel)
 		attr.flags |= NDA_NPU_DOORBELL_KERNEL;
-	npu_ = nda_npu_open("soft", &attr, sizeof(attr));
+	npu_ = nda_npu_open(options_.npu.c_str(), &attr, sizeof(attr));
 	if (!npu_)
 		return fail_call(errno);
 	return Outcome::ok;
