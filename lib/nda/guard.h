@@ -59,17 +59,18 @@ struct Handle {
 };
 
 // The object behind a handle, or nullptr with the detail set: NULL, or a handle of another
-// kind.
+// kind. It is an address until it is known to be a handle.
 template <class T>
-const std::shared_ptr<T> *lookup(const Handle<T> *handle, const char *kind)
+const std::shared_ptr<T> *lookup(const void *address, const char *kind)
 {
-	if (!handle) {
+	if (!address) {
 		fail(-EINVAL, "%s is NULL", kind);
 		return nullptr;
 	}
-	if (reinterpret_cast<uintptr_t>(handle) % alignof(Handle<T>) != 0 ||
+	const auto *handle = static_cast<const Handle<T> *>(address);
+	if (reinterpret_cast<uintptr_t>(address) % alignof(Handle<T>) != 0 ||
 		handle->magic != T::magic) {
-		fail(-EINVAL, "%p is no %s", static_cast<const void *>(handle), kind);
+		fail(-EINVAL, "%p is no %s", address, kind);
 		return nullptr;
 	}
 	return &handle->object;
