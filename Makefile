@@ -16,9 +16,13 @@ MANDIR ?= $(PREFIX)/share/man
 DRIVERCONFDIR ?= /etc/libibverbs_extend.d
 # Where programs look for the libraries: right in build/ and under PREFIX. Packages set it empty.
 RPATH ?= $$ORIGIN/../lib
-CXX ?= g++
 SAN ?=
-# Sanitizer builds cost thrice the time with -O2 -g.
+# clang compiles for sanitizers in half of g++'s time. They cost thrice the time with -O2 -g.
+ifneq ($(SAN),)
+ifeq ($(origin CXX),default)
+CXX := clang++
+endif
+endif
 CXXFLAGS ?= $(if $(SAN),-O0 -g1,-O2 -g)
 V ?= 0
 
@@ -32,7 +36,9 @@ override CXXFLAGS += -std=c++17 -fPIC -fvisibility=hidden -pthread \
 	-Wall -Wextra -Wshadow -Wformat=2 $(if $(WERROR),-Werror)
 override LDFLAGS += -pthread
 ifneq ($(SAN),)
-override CXXFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer
+# Functions that dlsym finds are called by types with names of our own.
+override CXXFLAGS += -fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer \
+	$(if $(findstring clang,$(CXX)),-fno-sanitize=function)
 override LDFLAGS += -fsanitize=$(SAN)
 else
 override LDFLAGS += -Wl,-z,defs

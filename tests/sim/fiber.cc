@@ -5,13 +5,14 @@
 
 #include <vector>
 
+#include <tests/mock/sanitizer.h>
 #include <tests/sim/fiber.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if NDA_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
-#if defined(__SANITIZE_THREAD__)
+#if NDA_TSAN
 #include <sanitizer/tsan_interface.h>
 #endif
 
@@ -46,7 +47,7 @@ char *take_stack()
 
 /* Around each switch of stacks: the sanitizers must not take it for a broken stack, nor two
  * fibers of one thread for two threads. */
-#if defined(__SANITIZE_ADDRESS__)
+#if NDA_ASAN
 void about_to_switch(void **fake, const void *bottom, size_t size)
 {
 	__sanitizer_start_switch_fiber(fake, bottom, size);
@@ -69,17 +70,17 @@ Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_s
 	own_.uc_stack.ss_size = stack_bytes;
 	own_.uc_link = nullptr;
 	makecontext(&own_, &Fiber::enter, 0);
-#if defined(__SANITIZE_THREAD__)
+#if NDA_TSAN
 	own_track_ = __tsan_create_fiber(0);
 #endif
 }
 
 Fiber::~Fiber()
 {
-#if defined(__SANITIZE_THREAD__)
+#if NDA_TSAN
 	__tsan_destroy_fiber(own_track_);
 #endif
-#if defined(__SANITIZE_ADDRESS__)
+#if NDA_ASAN
 	/* Frames that never returned have left their marks. */
 	__asan_unpoison_memory_region(stack_, stack_bytes);
 #endif
@@ -99,7 +100,7 @@ void Fiber::enter()
 void Fiber::resume()
 {
 	beginning = this;
-#if defined(__SANITIZE_THREAD__)
+#if NDA_TSAN
 	caller_track_ = __tsan_get_current_fiber();
 	__tsan_switch_to_fiber(own_track_, 0);
 #endif
@@ -116,7 +117,7 @@ void Fiber::yield()
 
 void Fiber::leave()
 {
-#if defined(__SANITIZE_THREAD__)
+#if NDA_TSAN
 	__tsan_switch_to_fiber(caller_track_, 0);
 #endif
 	about_to_switch(done_ ? nullptr : &own_fake_, caller_bottom_, caller_size_);

@@ -37,13 +37,13 @@ private:
 	char *stack_;
 	ucontext_t own_ = {};
 	ucontext_t caller_ = {};
-	/* What sanitizers have to know. */
+	/* What sanitizers have to know, and nobody else. */
 	void *own_fake_ = nullptr;
 	void *caller_fake_ = nullptr;
 	const void *caller_bottom_ = nullptr;
 	size_t caller_size_ = 0;
-	void *own_track_ = nullptr;
-	void *caller_track_ = nullptr;
+	[[maybe_unused]] void *own_track_ = nullptr;
+	[[maybe_unused]] void *caller_track_ = nullptr;
 };
 
 } // namespace nda::test

@@ -4,9 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <tests/mock/sanitizer.h>
 #include <tests/sim/last_words.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NDA_ASAN || NDA_TSAN
 #include <sanitizer/common_interface_defs.h>
 #endif
 
@@ -54,7 +55,7 @@ void listen()
 	action.sa_flags = SA_ONSTACK | SA_SIGINFO;
 	for (size_t i = 0; i < n_signals; i++)
 		sigaction(signals[i], &action, &before[i]);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NDA_ASAN || NDA_TSAN
 	__sanitizer_set_death_callback(say);
 #endif
 }

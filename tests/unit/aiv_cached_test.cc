@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <tests/mock/cached_world.h>
+#include <tests/mock/sanitizer.h>
 
 namespace {
 
@@ -18,7 +19,7 @@ using nda::aiv::site;
 const CachedEngine *const engines[] = {
 	&cached_hns1825, &cached_in_die, &cached_rxe, &cached_udma, &cached_xscale};
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if NDA_ASAN || NDA_TSAN
 constexpr uint32_t n_seeds = 40;
 #else
 constexpr uint32_t n_seeds = 300;

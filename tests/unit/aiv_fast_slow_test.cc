@@ -14,6 +14,7 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/host_core.h>
 #include <tests/mock/hns1825_rig.h>
+#include <tests/mock/sanitizer.h>
 
 namespace {
 
@@ -24,7 +25,7 @@ namespace format = nda::hw::hns1825;
 
 constexpr uint32_t pe = 1;
 /* Of each run; there are 33. One thread has nothing to hide from the thread sanitizer. */
-#ifdef __SANITIZE_THREAD__
+#if NDA_TSAN
 constexpr uint32_t operations = 1000;
 #else
 constexpr uint32_t operations = 20000;

@@ -17,6 +17,7 @@
 #include <nda/aiv/in_die_queue.h>
 #include <tests/mock/in_die_rig.h>
 #include <tests/mock/recording_core.h>
+#include <tests/mock/sanitizer.h>
 
 namespace {
 
@@ -1142,7 +1143,7 @@ TEST(AivInDieLend, OnlyAnIdleQueueIsLentAndRefusesPostsUntilTakenBack)
 /* ---- The usual way against the complete one ---- */
 
 constexpr uint32_t random_operations =
-#ifdef __SANITIZE_THREAD__
+#if NDA_TSAN
 	1000;
 #else
 	20000;

@@ -14,6 +14,7 @@
 #include <nda/aiv/device.h>
 #include <nda/aiv/host_core.h>
 #include <nda/aiv/xscale_queue.h>
+#include <tests/mock/sanitizer.h>
 #include <tests/mock/xscale_rig.h>
 
 namespace {
@@ -25,7 +26,7 @@ using Batch = aiv::Batch<aiv::HostCore, aiv::xscale::Engine>;
 
 constexpr uint32_t pe = 1;
 /* Of each run. One thread has nothing to hide from the thread sanitizer. */
-#ifdef __SANITIZE_THREAD__
+#if NDA_TSAN
 constexpr uint32_t operations = 1000;
 #else
 constexpr uint32_t operations = 20000;

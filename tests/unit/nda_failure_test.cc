@@ -9,6 +9,7 @@
 
 #include "tests/mock/nda_failing_soft.h"
 #include "tests/mock/nda_job.h"
+#include "tests/mock/sanitizer.h"
 
 // Lets the n-th allocation of a thread fail, among those of libnda and of the test itself.
 // The soft libraries have an operator of their own.
@@ -119,7 +120,7 @@ TEST(Failure, OfAnyCallWhileOpeningLeavesNothing)
 
 // A sanitizer has one operator new for the whole process, so that allocations of the soft
 // libraries, which have their own C++ library, would fail with the wrong one's exceptions.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NDA_ASAN || NDA_TSAN
 #define SKIP_IF_ALLOCATIONS_ARE_SHARED()                                                   \
 	GTEST_SKIP() << "the sanitizer shares operator new with libnda_soft.so"
 #else

@@ -544,7 +544,6 @@ TEST(SoftwareDoorbell, ThatFailsIsLoggedOnce)
 TEST(SoftwareDoorbell, IsNotRungAnyMoreOnceItIsRemoved)
 {
 	const auto npu = open_npu();
-	std::atomic<uint64_t> at{0};
 	auto beside = std::make_unique<Driver>();
 	uint64_t slot = 0, kept = 0;
 	ASSERT_EQ(npu->add_doorbell(beside->doorbell, "QP 1", kept), 0);

@@ -22,6 +22,7 @@
 
 #include <gtest/gtest.h>
 
+#include <tests/mock/sanitizer.h>
 #include <tests/sim/engines.h>
 #include <tests/sim/last_words.h>
 #include <tests/sim/player.h>
@@ -34,7 +35,7 @@ using namespace nda::test;
 /* Seeds of a block share a world. */
 constexpr uint64_t block = 64;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NDA_ASAN || NDA_TSAN
 constexpr uint64_t all_programs = 2000;
 #else
 constexpr uint64_t all_programs = 20000;

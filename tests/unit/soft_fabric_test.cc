@@ -3,6 +3,7 @@
 // Software NPUs of several processes.
 #include "lib/common/fd.h"
 #include "providers/soft/fabric.h"
+#include "tests/mock/sanitizer.h"
 #include "tests/mock/soft_bench.h"
 #include "tests/mock/soft_process.h"
 
@@ -442,7 +443,7 @@ TEST_F(Fabric, WantOfDescriptorsAtThePeerIsNamed)
 	EXPECT_EQ(queue.to_rtr(other.gid, other.qpn), 0) << detail();
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if NDA_ASAN || NDA_TSAN
 constexpr bool sanitized = true;
 #else
 constexpr bool sanitized = false;
