@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 
 # What is installed is the same in a build with sanitizers.
-TEST_SCRIPTS += $(if $(SAN),,$(addprefix tests/install/,build_sh.sh driver_layout.sh install.sh))
+TEST_SCRIPTS += $(if $(SAN),,$(addprefix tests/install/,build_sh.sh driver_layout.sh \
+	$(if $(HAVE_CLI11),install.sh)))
 
 check-system:
 	@packaging/deps system

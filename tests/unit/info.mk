@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+
+ifneq ($(HAVE_CLI11),)
 # nda-info. Drivers that the tests load register with them, as with the program.
 
 info_inside := $(info_objs) $(LIB_EXTEND_SEARCH)
@@ -12,3 +14,4 @@ $(B)/tests/info_gather_test: | $(foreach l,ascend/libascendcl.so ascend/libascen
 	ascend-bare/libacl_rt.so ascend-bare/libascend_hal.so ascend-broken-acl/libascendcl.so, \
 	$(B)/tests/$(l))
 TEST_SCRIPTS += $(if $(filter thread,$(SAN)),,tests/info_cli.sh)
+endif
