@@ -11,8 +11,9 @@
 #include <cstring>
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
 #include <sys/types.h>
+
+#include "providers/rxe/uapi.h"
 
 namespace nda::rxe {
 

@@ -3,9 +3,9 @@
 #define NDA_RXE_RING_H
 
 #include <cstdint>
-#include <rdma/rdma_user_rxe.h>
 
 #include "ibv_extend.h"
+#include "providers/rxe/uapi.h"
 
 namespace nda::rxe {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
 
 #include "providers/rxe/command.h"
+#include "providers/rxe/uapi.h"
 
 namespace rxe_mock {
 

@@ -17,10 +17,10 @@
 
 #include <infiniband/verbs.h>
 #include <rdma/ib_user_verbs.h>
-#include <rdma/rdma_user_rxe.h>
 
 #include <nda/aiv/rxe_queue.h>
 #include <nda/table.h>
+#include <providers/rxe/uapi.h>
 
 namespace nda::test {
 
