@@ -2,6 +2,7 @@
 #ifndef NDA_LIB_SOFT_NPU_H
 #define NDA_LIB_SOFT_NPU_H
 
+#include <atomic>
 #include <mutex>
 
 #include "lib/nda/npu.h"

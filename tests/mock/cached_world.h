@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <deque>
 #include <random>
 #include <string>
 #include <vector>
@@ -72,9 +73,10 @@ class World {
 
 public:
 	explicit World(const CachedOptions &options)
-		: options_(options), random_(options.seed),
-		  nic_(setup()), caches_{Cache(random_()), Cache(random_())}
+		: options_(options), random_(options.seed), nic_(setup())
 	{
+		caches_.emplace_back(random_());
+		caches_.emplace_back(random_());
 		static const uint32_t evictions[] = {0, 4, 32, 256};
 		static const uint32_t arrivals[] = {0, 3, 16};
 		static const uint32_t paces[] = {2, 2, 8, 32};
@@ -670,7 +672,7 @@ private:
 	CachedOptions options_;
 	std::mt19937_64 random_;
 	Nic nic_;
-	Cache caches_[2];
+	std::deque<Cache> caches_; /* two */
 	uint32_t running_ = 0;
 	Device device_;
 	std::vector<uint8_t> expected_; /* of the peer */

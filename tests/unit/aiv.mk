@@ -28,7 +28,7 @@ $(B)/tests/ascend_core_$(1)_test: $(patsubst tests/unit/%.cc,$(B)/ascend/$(1)/%.
 		$(filter-out tests/unit/golden_test.cc,$(wildcard tests/unit/golden_*.cc)))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(dir $$@)
-	$$(Q)clang++ -o $$@ $$^ $$(GTEST)
+	$$(Q)clang++ -pthread -o $$@ $$^ $$(GTEST)
 
 $(B)/ascend/$(1)/%.o: tests/unit/%.cc
 	$$(call say,CLANG,$$<)

@@ -30,7 +30,7 @@ $(B)/obj/tests/unit/ibv_extend_header.o: tests/unit/ibv_extend_header.c
 		$(if $(WERROR),-Werror) -MMD -MP -c -o $@ $<
 
 # Expanded in the recipes: their commas would part arguments before.
-extend_link = $(EXTEND_TEST_LIB) -Wl,-rpath,'$$ORIGIN/extend'
+extend_link = $(EXTEND_TEST_LIB) -Wl,-rpath,'$$ORIGIN/extend' -ldl
 extend_link_real = $(LIB_EXTEND) -Wl,-rpath,'$$ORIGIN/../lib'
 $(eval $(call unit_test,ibv_extend_abi_test,$(B)/obj/tests/unit/ibv_extend_header.o \
 	$(LIB_EXTEND),$$(extend_link_real)))
@@ -42,7 +42,7 @@ $(eval $(call unit_test,ibv_extend_api_test,$(EXTEND_TEST_LIB),$$(extend_link)))
 $(eval $(call unit_test,ibv_extend_search_test,$(EXTEND_TEST_LIB) $(LIB_EXTEND_SEARCH) \
 	$(EXTEND_DRIVER_FILES),$$(extend_link)))
 $(eval $(call unit_test,ibv_extend_local_test,$(EXTEND_TEST_LIB) $(LIB_EXTEND) \
-	$(EXTEND_DRIVER_FILES)))
+	$(EXTEND_DRIVER_FILES),-ldl))
 
 TEST_HELPERS += $(EXTEND_DRIVER_FILES) $(B)/tests/extend_privileged
 $(B)/tests/extend_privileged: $(call objs,tests/mock/extend_privileged.cc) $(LIB_EXTEND_SEARCH)

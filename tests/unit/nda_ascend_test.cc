@@ -81,7 +81,7 @@ using Loading = AscendTest;
 
 class FreshProcess : public AscendTest {
 protected:
-	FreshProcess() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+	FreshProcess() { testing::GTEST_FLAG(death_test_style) = "threadsafe"; }
 };
 
 TEST_F(FreshProcess, SaysWhichLibraryIsMissingAndWhereItLooked)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
 // Groups over the real software NPU and NIC, PEs being threads.
+#include <atomic>
 #include <cstring>
 
 #include <nda/aiv/device.h>

@@ -62,7 +62,7 @@ TEST(Device, IsAnswerableByTheInlineFunctionsOfVerbs)
 
 TEST(DeviceDeathTest, MisuseWithLibibverbsSaysSo)
 {
-	GTEST_FLAG_SET(death_test_style, "threadsafe");
+	testing::GTEST_FLAG(death_test_style) = "threadsafe";
 	TestNic nic;
 	ibv_device_attr attr;
 	EXPECT_DEATH(ibv_query_device(nic.context(), &attr), "use libnda's instead");

@@ -316,7 +316,7 @@ nda_soft_npu_attr strict()
 
 TEST(StrictNpuDeathTest, AddressesFaultOnTheHost)
 {
-	GTEST_FLAG_SET(death_test_style, "threadsafe");
+	testing::GTEST_FLAG(death_test_style) = "threadsafe";
 	EXPECT_DEATH(
 		{
 			TestNpu npu(strict());

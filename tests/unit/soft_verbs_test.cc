@@ -4,6 +4,7 @@
 #include "providers/soft/fabric.h"
 #include "tests/mock/soft_bench.h"
 
+#include <atomic>
 #include <numeric>
 
 namespace nda::soft_test {
