@@ -7,3 +7,5 @@ check-distros: need-distros
 	@tests/distros/distros.sh build $(DISTROS)
 
 .PHONY: check-distros
+
+## check-distros  builds, tests and installs in systems of other releases of Debian; DISTROS=...
