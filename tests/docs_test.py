@@ -28,10 +28,10 @@ OURS = re.compile(r"nda|ibv_\w*(extend|hyroce)|verbs_register_driver_extend|libi
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Werror"]
 C = [*os.environ.get("CC", "gcc").split(), "-std=c11", "-pedantic", *WARNINGS, "-Iinclude"]
 CXX = [*os.environ.get("CXX", "g++").split(), "-std=c++17", *WARNINGS, "-Iinclude"]
-# As tests/freestanding.sh has them.
+# As tests/freestanding.sh has them; clang 11 does not know all of them for every processor.
 DEVICE = ["clang++", "-std=c++17", "-ffreestanding", "-fno-exceptions", "-fno-rtti",
           "-fno-threadsafe-statics", "-nostdinc++", "-mgeneral-regs-only", "-O1",
-          "-Itests/mock/ascendc", "-Iinclude", *WARNINGS]
+          "-Wno-unused-command-line-argument", "-Itests/mock/ascendc", "-Iinclude", *WARNINGS]
 
 passed = failed = 0
 

@@ -205,7 +205,7 @@ const std::vector<Case> &recorded_cases()
 		return cases;
 	/* Rings come and go by the thousand: keep their pages. */
 	mallopt(M_TRIM_THRESHOLD, 1 << 28);
-	mallopt(M_MMAP_THRESHOLD, 1 << 26);
+	mallopt(M_MMAP_THRESHOLD, 1 << 25);
 	for (const auto &path : files_of("tests/data/golden")) {
 		Json file = Json::parse(std::ifstream(path));
 		std::string why;
