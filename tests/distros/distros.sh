@@ -83,20 +83,26 @@ one() # one RELEASE
 		fail "$1" "rdma-core $verbs, NOT BUILT"
 		return
 	fi
-	in_root "$root" make -C /nda "$flags" check CHECK="${CHECK:-}" 2>&1 | tee -a "$log" | grep -v '^   '
-	counts=$(tail -n 1 "$log")
-	case $counts in
-	*' passed, '*' failed, '*' skipped') ;;
+	in_root "$root" make -C /nda "$flags" check CHECK="${CHECK:-}" >>"$log" 2>&1
+	status=$?
+	counts=$(grep -E '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$log" | tail -n 1)
+	case $status:$counts in
+	0:*' 0 failed, '*) say "$1" "rdma-core $verbs, built, tests: $counts" ;;
+	*:?*)
+		say "$1" "rdma-core $verbs, built, TESTS FAILED: $counts, see $log"
+		cat "$log"
+		;;
 	*)
 		fail "$1" "rdma-core $verbs, built, NOT TESTED"
 		return
 		;;
 	esac
-	say "$1" "rdma-core $verbs, built, tests: $counts"
 	# Word splitting is meant.
 	# shellcheck disable=SC2086
 	set -- "$1" $counts
 	passed=$((passed + $2)) failed=$((failed + $4)) skipped=$((skipped + $6))
+	# make may fail though no test did.
+	[ $status -eq 0 ] || [ "$4" -gt 0 ] || failed=$((failed + 1))
 	if in_root "$root" /nda/tests/distros/install.sh >>"$log" 2>&1; then
 		say "$1" "installed, used, uninstalled"
 		passed=$((passed + 1))

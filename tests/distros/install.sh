@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 files()
 {
 	find / -xdev \( -path /nda -o -path /proc -o -path /tmp -o -path /var -o -path /etc/ld.so.cache \
-		\) -prune -o -print | sort
+		\) -prune -o ! -type d -print | sort
 }
 
 work=$(mktemp -d)
