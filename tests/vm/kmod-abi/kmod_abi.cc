@@ -419,7 +419,7 @@ TEST_F(KmodAbi, RandomCallsLeaveNothing)
 	const char *seed_text = getenv("NDA_SEED");
 	const uint32_t seed = seed_text ? static_cast<uint32_t>(atoi(seed_text)) : 1;
 	std::mt19937 random(seed);
-	/* No page is pinned more often than such a kernel counts, either. */
+	/* Here, too, no page is mapped more than seven times. */
 	constexpr size_t pages = 4096;
 	Pages memory(pages * page);
 	std::vector<Fd> dmabufs;
