@@ -14,7 +14,7 @@ demo:
 	@$(MAKE) --no-print-directory demo-run
 
 check:
-	@packaging/deps build check
+	@packaging/deps build check $(if $(SAN),san)
 	@$(MAKE) --no-print-directory $(JOBS) all tests
 	@$(MAKE) --no-print-directory check-run
 
