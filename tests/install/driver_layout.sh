@@ -98,6 +98,13 @@ check "uninstalling leaves what was changed" holds "$driver/include/ibv_extend.h
 check "and says so" prints "$driver/include/ibv_extend.h"
 check "the others go" absent "$lib/libibv_extend.so.4.2.0"
 
+fresh include/ibv_extend.h 'header theirs'
+layout FORCE=1
+echo changed >"$driver/include/ibv_extend.h"
+remove
+check "nor does it overwrite it by what was kept" holds "$driver/include/ibv_extend.h" changed
+check "which it names" prints "left, of an older driver: $driver/include/ibv_extend.h.before-nda"
+
 fresh
 layout
 version 4.3.0 newer
@@ -105,6 +112,32 @@ layout
 check "a newer version takes the place of ours" holds "$lib/libibv_extend.so" newer
 check "whose file goes" absent "$lib/libibv_extend.so.4.2.0"
 
+# As above, over a file of the driver's.
+version 4.2.0 ours
+fresh lib64/driver/libibv_extend.so.4.2.0 theirs
+layout FORCE=1
+version 4.3.0 newer
+layout
+check "a newer version brings back what ours stood in for" \
+	holds "$lib/libibv_extend.so.4.2.0" theirs
+check "and says so" prints "brought back $driver/lib64/driver/libibv_extend.so.4.2.0"
+check "it is in place itself" holds "$lib/libibv_extend.so" newer
+remove
+check "uninstalling leaves the driver's" holds "$lib/libibv_extend.so.4.2.0" theirs
+check "and nothing else" [ "$(find "$driver" ! -type d | wc -l)" -eq 1 ]
+
+version 4.2.0 ours
+fresh lib64/driver/libibv_extend.so.4.2.0 theirs
+layout FORCE=1
+version 4.3.0 newer
+echo 'theirs, newer' >"$lib/libibv_extend.so.4.2.0"
+layout
+check "what the driver's package has put there since stays" \
+	holds "$lib/libibv_extend.so.4.2.0" 'theirs, newer'
+check "the older copy is named" prints "$lib/libibv_extend.so.4.2.0.before-nda"
+
+fresh
+layout
 # As a run that was interrupted leaves it: some files are of the new version.
 version 4.3.0 newest
 cp "$driver/nda-installed" "$dir/old"
