@@ -33,11 +33,12 @@ else
 install: install-lib install-headers install-providers install-tools install-man
 
 # What the same command with 'install' puts there.
+uninstall uninstall-config uninstall-udev uninstall-dkms: stage = build/stage-$@
 uninstall uninstall-config uninstall-udev uninstall-dkms:
-	@rm -rf build/stage
-	@$(MAKE) --no-print-directory $(@:un%=%) DESTDIR=$(abspath build/stage)
-	$(Q)packaging/uninstall build/stage "$(DESTDIR)"
-	@rm -rf build/stage
+	@rm -rf $(stage)
+	@$(MAKE) --no-print-directory $(@:un%=%) DESTDIR=$(abspath $(stage))
+	$(Q)packaging/uninstall $(stage) "$(DESTDIR)"
+	@rm -rf $(stage)
 endif
 
 # $(call install_shared,NAMES): each name, the links it goes through, and the file at the end.

@@ -41,4 +41,17 @@ run make -s uninstall DESTDIR="$root" PREFIX=/opt
 check "no file stays" [ -z "$(files)" ]
 check "nor a directory that only nda has" [ -z "$(own_directories)" ]
 
+# Where make was called, not where it keeps what it has installed for comparison.
+relative=$(realpath --relative-to=. "$dir")/relative
+run make -s install-config DESTDIR="$relative" PREFIX=/opt
+check "a relative DESTDIR is taken" there_is "$dir/relative/etc/libibverbs_extend.d/nda_rxe.driver"
+run make -s uninstall-config DESTDIR="$relative" PREFIX=/opt
+check "there, too, no file stays" [ -z "$(find "$dir/relative" ! -type d)" ]
+
+# Each compares with its own.
+run make -s install install-config install-udev DESTDIR="$root" PREFIX=/opt
+run make -s -j3 uninstall uninstall-config uninstall-udev DESTDIR="$root" PREFIX=/opt
+check "several at a time uninstall" exits 0
+check "all of theirs" [ -z "$(files)" ]
+
 sum_up
