@@ -92,6 +92,7 @@ for kernel in "${kernels[@]}"; do
 	rm -rf "$build/dkms/$kernel"
 	mkdir -p "$build/dkms/$kernel"
 	cp "/lib/modules/$kernel/updates"/*/nda*.ko* "$build/dkms/$kernel"
+	tests/install/dkms_sources.sh "$root$tree" >"$build/dkms/$kernel/sources"
 done
 rm -rf /lib/modules/0.0.0-tiny
 

@@ -60,11 +60,12 @@ $(VM)/base/kmod/built: $(KMOD_SOURCES) $(wildcard tests/vm/modules/* tests/vm/fa
 	@touch $@
 
 # udev with the rules, units and modprobe's configuration as they are installed. The real grep, since
-# busybox's is in its place in the machine.
+# busybox's is in its place in the machine. A checksum of what DKMS would build today.
 VM_FILES += $(VM)/udev/systemd-udevd
-$(VM)/udev/systemd-udevd: $(wildcard udev/*) packaging/dkms/nda-dkms.conf.in
+$(VM)/udev/systemd-udevd: $(wildcard udev/*) $$(wildcard packaging/dkms/*) $$(DKMS_SOURCES)
 	@rm -rf $(@D)
 	$(Q)$(MAKE) -s install-udev install-dkms DESTDIR=$(abspath $(@D))/installed PREFIX=/usr
+	$(Q)tests/install/dkms_sources.sh $(@D)/installed$(DKMS_TREE) >$(@D)/sources
 	@rm -r $(@D)/installed/usr/src
 	@mkdir -p $(@D)/installed/usr/bin
 	$(Q)cp "$$(command -v udevadm)" "$$(command -v grep)" $(@D)/installed/usr/bin
