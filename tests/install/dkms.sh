@@ -39,6 +39,7 @@ over() # over DIRECTORY [LOWER]: whatever is written there from now on goes nowh
 }
 over /usr/src "$root/usr/src" || no "no overlay can be mounted"
 over /lib/modules || no "no overlay can be mounted"
+over /etc/dkms || no "no overlay can be mounted"
 mount -t tmpfs dkms /var/lib/dkms || exit 1
 # Whatever of nda's the system has.
 find /lib/modules -name 'nda*.ko*' -delete
@@ -65,8 +66,8 @@ mkdir -p /lib/modules/0.0.0-tiny/build/include
 echo CONFIG_MODULES=y >/lib/modules/0.0.0-tiny/build/.config
 : >/lib/modules/0.0.0-tiny/build/Makefile
 
-refresh() { run nice "$tree/refresh"; }
-module() { find "/lib/modules/$1/updates" -name "$2.ko*" 2>/dev/null | grep .; }
+refresh() { run nice "$tree/refresh" "$@"; }
+module() { find "/lib/modules/$1/updates" -name "$2.ko*" 2>/dev/null | grep -q .; }
 field() { modinfo -k "$1" -F "$3" "$2" 2>/dev/null; } # field KERNEL MODULE FIELD
 status() { dkms status -m nda -v "$NDA_VERSION" -k "$1" | grep -q installed; }
 
@@ -76,7 +77,7 @@ check "a kernel without what nda.ko needs is passed over" prints '0.0.0-tiny: la
 for kernel in "${kernels[@]}"; do
 	check "$kernel: DKMS has installed it" status "$kernel"
 	for name in nda nda_ascend nda_peermem nda_soft; do
-		check "$kernel: $name.ko is there" module "$kernel" $name >/dev/null
+		check "$kernel: $name.ko is there" module "$kernel" $name
 		check "$kernel: $name.ko has nda's version" \
 			[ "$(field "$kernel" $name version)" = "$NDA_VERSION" ]
 		check "$kernel: $name.ko is that kernel's" \
@@ -128,6 +129,18 @@ for other in "${kernels[@]:1}"; do
 	check "$other: its nda_peermem.ko stays" [ -z "$(field "$other" nda_peermem depends)" ]
 done
 
+# With the next OFED not even nda.c compiles.
+symvers 0x87654321
+cp "$tree/kmod/nda_main.c" "$dir"
+echo '#error "not with this kernel"' >>"$tree/kmod/nda_main.c"
+refresh
+check "it is a failure if nda.ko cannot be built anew" exits 1
+check "nda.ko that was there stays" module "$kernel" nda
+check "that is told" prints "$kernel: what it has stays"
+check "DKMS still has it installed" status "$kernel"
+cp "$dir/nda_main.c" "$tree/kmod"
+symvers 0x12345678
+
 # What refresh would do: with a DKMS that only says that all is installed.
 mkdir "$dir/bin"
 cat >"$dir/bin/dkms" <<'TEXT'
@@ -135,15 +148,20 @@ cat >"$dir/bin/dkms" <<'TEXT'
 [ "$1" = status ] && echo installed || echo "$@" >>"$DKMS_CALLS"
 TEXT
 chmod +x "$dir/bin/dkms"
-asked() # asked: what it is asked
+asked() # asked [--auto]: what it is asked
 {
 	: >"$dir/calls"
-	DKMS_CALLS=$dir/calls PATH=$dir/bin:$PATH refresh
+	DKMS_CALLS=$dir/calls PATH=$dir/bin:$PATH refresh "$@"
 	cat "$dir/calls"
 }
 check "all is well" [ -z "$(asked)" ]
 symvers 0x87654321
 check "another OFED builds again" grep -q "^build .*-k $kernel" <(asked)
+touch /etc/dkms/no-autoinstall
+check "a package's call does not, where root wants no such builds" [ -z "$(asked --auto)" ]
+check "root's does" grep -q "^build .*-k $kernel" <(asked)
+rm /etc/dkms/no-autoinstall
+check "a package's call does elsewhere" grep -q "^build .*-k $kernel" <(asked --auto)
 rm -rf /usr/src/ofa_kernel
 check "an OFED that is gone builds again" grep -q "^build .*-k $kernel" <(asked)
 
