@@ -475,6 +475,7 @@ int AscendNpu::launch_function(
 		copied.data(), copied.size(), nullptr, 0);
 	if (error)
 		return fail_acl(api_, error, "%s: launch on %u cores", name(), n_cores);
+	launch_++;
 	launched_ = true;
 	ended_ = false;
 	return 0;
@@ -490,8 +491,11 @@ bool AscendNpu::ask_stream(int timeout_ms, int &rc)
 	return error == acl::ok || (acl::is_device_fault(error) && rc != -ETIMEDOUT);
 }
 
+// While the runtime is asked, another thread may wait for the same kernel and launch the
+// next: the end that was seen is none of that one's.
 int AscendNpu::wait(int timeout_ms)
 {
+	uint64_t asked = 0;
 	int rc = check_caller("wait");
 	if (rc)
 		return rc;
@@ -505,28 +509,34 @@ int AscendNpu::wait(int timeout_ms)
 				? fail(end_rc_, "%s: wait: the kernel failed", name())
 				: 0;
 		}
+		asked = launch_;
 	}
 	if (!ask_stream(timeout_ms, rc))
 		return rc;
 	const std::lock_guard<std::mutex> lock(launches_);
-	launched_ = false;
+	if (launch_ == asked)
+		launched_ = false;
 	return rc;
 }
 
 bool AscendNpu::busy()
 {
+	uint64_t asked = 0;
 	int rc = 0;
 	{
 		const std::lock_guard<std::mutex> lock(launches_);
 		if (!launched_ || ended_)
 			return false;
+		asked = launch_;
 	}
 	if (check_caller("is a kernel running") || !ask_stream(0, rc))
 		return true;
 	const std::lock_guard<std::mutex> lock(launches_);
-	ended_ = true;
-	end_rc_ = rc;
-	return false;
+	if (launch_ == asked && launched_ && !ended_) {
+		ended_ = true;
+		end_rc_ = rc;
+	}
+	return launched_ && !ended_;
 }
 
 // ---- Doorbells -------------------------------------------------------------------------

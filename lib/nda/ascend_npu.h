@@ -75,6 +75,7 @@ private:
 	Allocations allocations_;
 	std::mutex launches_; // of what follows
 	void *stream_ = nullptr;
+	uint64_t launch_ = 0;   // number of the last one, which was
 	bool launched_ = false; // and not waited for
 	bool ended_ = false;    // as was seen, with
 	int end_rc_ = 0;

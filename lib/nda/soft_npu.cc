@@ -174,6 +174,8 @@ int SoftNpu::launch(nda_kernel_fn fn, void *arg, uint32_t n_cores)
 		return fail(-EINVAL, "npu soft: launch: n_cores %u is not in 1..%u",
 			n_cores, npu_cores_max);
 	const std::lock_guard<std::mutex> lock(launches_);
+	if (end_seen_)
+		return fail(-EBUSY, "npu soft: launch: the one before was not waited for");
 	std::unique_ptr<Launch> launch;
 	if (proxy().in_use()) {
 		launch.reset(new Launch{fn, arg, &proxy()});
@@ -184,7 +186,7 @@ int SoftNpu::launch(nda_kernel_fn fn, void *arg, uint32_t n_cores)
 	if (rc)
 		return fail_soft(api_, rc, "npu soft: launch on %u cores", n_cores);
 	launch_ = std::move(launch); // the one before has ended
-	end_seen_.store(false, std::memory_order_relaxed);
+	launched_++;
 	return 0;
 }
 
@@ -197,17 +199,30 @@ int SoftNpu::launch_function(void *, const void *, uint64_t, uint32_t)
 
 int SoftNpu::wait(int timeout_ms)
 {
-	if (end_seen_.exchange(false, std::memory_order_acquire))
-		return 0;
+	uint64_t asked = 0;
+	{
+		const std::lock_guard<std::mutex> lock(launches_);
+		if (std::exchange(end_seen_, false))
+			return 0;
+		asked = launched_;
+	}
 	const int rc = api_.npu_wait(npu_, timeout_ms);
+	{
+		// busy() may have seen the same end, then it is this call's.
+		const std::lock_guard<std::mutex> lock(launches_);
+		if (launched_ == asked && std::exchange(end_seen_, false))
+			return 0;
+	}
 	return rc ? fail_soft(api_, rc, "npu soft: wait") : 0;
 }
 
+// Nobody may launch between what the NPU says, which says it once, and its being noted.
 bool SoftNpu::busy()
 {
+	const std::lock_guard<std::mutex> lock(launches_);
 	const int rc = api_.npu_wait(npu_, 0);
 	if (rc == 0)
-		end_seen_.store(true, std::memory_order_release);
+		end_seen_ = true;
 	return rc == -ETIMEDOUT;
 }
 

@@ -2,7 +2,6 @@
 #ifndef NDA_LIB_SOFT_NPU_H
 #define NDA_LIB_SOFT_NPU_H
 
-#include <atomic>
 #include <mutex>
 
 #include "lib/nda/npu.h"
@@ -55,10 +54,11 @@ private:
 	const SoftApi &api_;
 	nda_soft_npu *const npu_;
 	const bool strict_;
-	uint64_t address_offset_ = 0; // to NPU addresses, for the host
-	std::mutex launches_;
-	std::unique_ptr<Launch> launch_;    // the last
-	std::atomic<bool> end_seen_{false}; // by busy()
+	uint64_t address_offset_ = 0;    // to NPU addresses, for the host
+	std::mutex launches_;            // of what follows
+	std::unique_ptr<Launch> launch_; // the last
+	uint64_t launched_ = 0;          // how often
+	bool end_seen_ = false;          // by busy(), of the last
 };
 
 } // namespace nda

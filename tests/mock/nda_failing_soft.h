@@ -7,7 +7,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "lib/nda/soft.h"
 
@@ -88,6 +90,12 @@ private:
 					    uint64_t size) {
 			return due() ? -ENOMEM : real_->npu_memset(n, to, value, size);
 		};
+		table_.npu_wait = [](nda_soft_npu *n, int timeout_ms) {
+			const int rc = real_->npu_wait(n, timeout_ms);
+			if (rc == 0 && on_end)
+				std::exchange(on_end, nullptr)();
+			return rc;
+		};
 		table_.npu_db_mmap = [](nda_soft_npu *n, const doorbell_map_desc *d) {
 			return due() ? nullptr : made(real_->npu_db_mmap(n, d));
 		};
@@ -150,6 +158,9 @@ public:
 	static inline std::atomic<int> gids{-1};
 	static inline std::atomic<bool> wide_lkey{false};
 	static inline std::atomic<int> refused_state{-1};
+	// Called once, when a wait of this thread has seen a kernel's end and has not
+	// returned yet.
+	static inline thread_local std::function<void()> on_end;
 	// What this thread last told the NIC.
 	static inline thread_local ibv_qp_attr last_rtr = {};
 

@@ -666,6 +666,48 @@ TEST_F(Ascend, KernelWhoseWaitFailedCountsAsRunning)
 	EXPECT_EQ(nda_npu_wait(npu, 5), 0) << nda_error_detail();
 }
 
+// Another thread waits for the kernel and launches the next, while this one is about to
+// learn of the first one's end.
+class NextLaunch : public Ascend {
+protected:
+	NextLaunch()
+	{
+		open_npu();
+		EXPECT_EQ(launch(), 0) << nda_error_detail();
+		mock.on_end = [this] {
+			std::thread([this] {
+				mock.set_current_device(0);
+				EXPECT_EQ(nda_npu_wait(npu, -1), 0) << nda_error_detail();
+				mock.kernel_waits = 3;
+				EXPECT_EQ(launch(), 0) << nda_error_detail();
+			}).join();
+		};
+	}
+	int launch()
+	{
+		return nda_npu_launch_function(npu, pointer(0x7000), nullptr, 0, 1);
+	}
+};
+
+TEST_F(NextLaunch, IsNotTakenForOverByAWaitForTheOneBefore)
+{
+	EXPECT_EQ(nda_npu_wait(npu, -1), 0) << nda_error_detail();
+	EXPECT_EQ(nda_npu_wait(npu, 0), -ETIMEDOUT);
+	EXPECT_EQ(launch(), -EBUSY);
+	EXPECT_EQ(nda_npu_wait(npu, -1), 0) << nda_error_detail();
+}
+
+TEST_F(NextLaunch, IsNotTakenForOverByALookAtTheOneBefore)
+{
+	const int rc = nda_npu_close(npu);
+	EXPECT_EQ(rc, -EBUSY);
+	if (!rc)
+		npu = nullptr;
+	ASSERT_NE(npu, nullptr);
+	EXPECT_EQ(nda_npu_wait(npu, 0), -ETIMEDOUT);
+	EXPECT_EQ(nda_npu_wait(npu, -1), 0) << nda_error_detail();
+}
+
 TEST_F(Ascend, LaunchFailsWithEachCallAndIsNoLaunch)
 {
 	open_npu();

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
 // Whatever fails, and wherever: the call says so and leaves nothing behind.
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <new>
+#include <thread>
 
 #include <nda/aiv/device.h>
 #include <nda/aiv/soft_core.h>
 
+#include "lib/nda/handles.h"
 #include "tests/mock/nda_failing_soft.h"
 #include "tests/mock/nda_job.h"
 #include "tests/mock/sanitizer.h"
@@ -185,6 +189,51 @@ public:
 	nda_nic *nic;
 	nda_bootstrap *bootstrap = nullptr;
 };
+
+void gated_kernel(const nda_core *, void *gate)
+{
+	while (!__atomic_load_n(static_cast<uint32_t *>(gate), __ATOMIC_ACQUIRE))
+		std::this_thread::yield();
+}
+
+// Another thread waits and launches the next kernel while this one learns of the end of
+// the first. It is given time to do so where it can; where it must wait for this thread,
+// that time passes.
+TEST(SoftLaunch, IsNotTakenForOverByALookAtTheOneBefore)
+{
+	FailingSoft soft;
+	const Alone alone;
+	uint32_t first = 1, second = 0;
+	std::atomic<bool> launched{false};
+	std::thread other;
+	FailingSoft::on_end = [&] {
+		other = std::thread([&] {
+			EXPECT_EQ(nda_npu_wait(alone.npu, -1), 0) << nda_error_detail();
+			EXPECT_EQ(nda_npu_launch(alone.npu, gated_kernel, &second, 1), 0);
+			launched = true;
+		});
+		for (int i = 0; i < 100 && !launched; i++)
+			std::this_thread::sleep_for(std::chrono::milliseconds(1));
+	};
+	ASSERT_EQ(nda_npu_launch(alone.npu, gated_kernel, &first, 1), 0);
+	while (FailingSoft::on_end)
+		(void)(*lookup(alone.npu))->busy();
+	other.join();
+	EXPECT_EQ(nda_npu_wait(alone.npu, 0), -ETIMEDOUT);
+	__atomic_store_n(&second, 1, __ATOMIC_RELEASE);
+	EXPECT_EQ(nda_npu_wait(alone.npu, -1), 0);
+}
+
+TEST(SoftLaunch, WhoseEndALookHasSeenIsStillThereToBeWaitedFor)
+{
+	const Alone alone;
+	uint32_t gate = 1;
+	ASSERT_EQ(nda_npu_launch(alone.npu, gated_kernel, &gate, 1), 0);
+	while ((*lookup(alone.npu))->busy()) {}
+	EXPECT_EQ(nda_npu_launch(alone.npu, gated_kernel, &gate, 1), -EBUSY);
+	EXPECT_EQ(nda_npu_wait(alone.npu, 0), 0);
+	EXPECT_EQ(nda_npu_wait(alone.npu, 0), -EINVAL);
+}
 
 TEST(Failure, OfAnyCallOfAGroupLeavesNothing)
 {

@@ -5,6 +5,7 @@
 #include "tests/mock/ascend/mock_ascend.h"
 
 #include <cstring>
+#include <utility>
 
 using nda::test::MockAscend;
 
@@ -267,7 +268,7 @@ EXPORT int aclrtDestroyStream(void *stream)
 }
 
 // What is left of the stream's kernel, counted in waits.
-static int look(void *stream)
+static int count_wait(void *stream)
 {
 	const std::lock_guard<std::recursive_mutex> lock(mock().mutex);
 	const auto it = mock().streams.find(stream);
@@ -276,6 +277,19 @@ static int look(void *stream)
 	if (it->second < 0)
 		return -it->second;
 	return it->second && it->second-- ? timeout : 0;
+}
+
+static int look(void *stream)
+{
+	const int error = count_wait(stream);
+	std::function<void()> on_end;
+	if (error == 0) {
+		const std::lock_guard<std::recursive_mutex> lock(mock().mutex);
+		on_end = std::exchange(mock().on_end, nullptr);
+	}
+	if (on_end)
+		on_end();
+	return error;
 }
 
 EXPORT int aclrtSynchronizeStreamWithTimeout(void *stream, int32_t ms)

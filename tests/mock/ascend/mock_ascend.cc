@@ -53,6 +53,7 @@ void MockAscend::reset()
 	recent_error.clear();
 	kernel_waits = 0;
 	kernel_args.clear();
+	on_end = nullptr;
 	allocations.clear();
 	registrations.clear();
 	resources.clear();

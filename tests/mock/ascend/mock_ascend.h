@@ -9,6 +9,7 @@
 #define NDA_TESTS_MOCK_ASCEND_H
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -76,6 +77,8 @@ public:
 	// negated.
 	int kernel_waits = 0;
 	std::vector<uint8_t> kernel_args; // of the last launch
+	// Called once, when a wait has seen a kernel's end and has not returned yet.
+	std::function<void()> on_end;
 
 	// ---- For the mocks
 	// ---------------------------------------------------------------
