@@ -165,8 +165,11 @@ static void nda_ascend_return(struct p2p_page_table *from)
 {
 	int ret = hal.put(from);
 
-	if (ret)
-		pr_err_ratelimited("the driver does not take a table back: %d\n", ret);
+	if (!ret)
+		return;
+	pr_err_ratelimited("the driver does not take a table back: %d\n", ret);
+	/* It may still call back: this module stays. */
+	__module_get(THIS_MODULE);
 }
 
 /* Whether the pages of [va, va+len) are still those of @table, whose callback is in place. */

@@ -70,6 +70,8 @@ protected:
 	std::unique_ptr<Hal> hal_;
 };
 
+class KmodAscendKept : public KmodAscend {};
+
 TEST_F(KmodAscend, FindsTheDriverWhenItComes)
 {
 	EXPECT_EQ(why(nda_), uint64_t{NDA_WHY_OK});
@@ -227,6 +229,21 @@ TEST_F(KmodAscend, UnloadingWaitsForSuchACall)
 		}
 		EXPECT_EQ(load_module("nda_ascend"), 0);
 	}
+}
+
+/* ---- A table that the driver does not take back ---- */
+
+/* Alone: the module stays. */
+TEST_F(KmodAscendKept, TheModuleStaysForTheDriverToCall)
+{
+	hal_->set(page, NDA_TEST_HAL_KEEPS);
+	Memory memory(*hal_, page);
+	Export made = make(memory.va(), page);
+	uint64_t before = count(nda_, NDA_COUNT_STALE);
+	drop(&made);
+	EXPECT_EQ(remove_module("nda_ascend"), EWOULDBLOCK);
+	EXPECT_EQ(memory.free(), 0);
+	EXPECT_EQ(count(nda_, NDA_COUNT_STALE), before + 1);
 }
 
 } // namespace

@@ -70,6 +70,7 @@ struct listed {
 	void (*callback)(void *data);
 	void *data;
 	bool put;
+	bool kept; /* whoever puts it is refused */
 	struct p2p_page_info *pages;
 	struct p2p_page_table table;
 };
@@ -224,6 +225,7 @@ int hal_kernel_p2p_get_pages(u64 va, u64 len, void (*free_callback)(void *data),
 	atomic_dec(&getting);
 	spin_lock(&lock);
 	second = is_second(node);
+	node->kept = !second && owner->set.flags & NDA_TEST_HAL_KEEPS;
 	list_add(&node->link, &nodes);
 	spin_unlock(&lock);
 	atomic_inc(&tables);
@@ -247,6 +249,8 @@ int hal_kernel_p2p_put_pages(struct p2p_page_table *page_table)
 {
 	struct listed *node = container_of(page_table, struct listed, table);
 
+	if (node->kept)
+		return -EBUSY;
 	spin_lock(&lock);
 	list_del_init(&node->link);
 	spin_unlock(&lock);

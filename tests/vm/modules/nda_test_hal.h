@@ -29,6 +29,7 @@ struct nda_test_hal_set {
 #define NDA_TEST_HAL_LATE (1 << 8) /* calls back once the table is put, not before */
 #define NDA_TEST_HAL_BAD_SECOND (1 << 9) /* a table that is got again has no pages */
 #define NDA_TEST_HAL_NO_SECOND (1 << 10) /* nor is there one, though the call succeeds */
+#define NDA_TEST_HAL_KEEPS (1 << 11) /* a table that is put stays, and the call fails */
 
 struct nda_test_hal_range {
 	__aligned_u64 va;
