@@ -449,6 +449,9 @@ static bool nda_db_has_msix(struct pci_dev *pdev, int bar, resource_size_t offse
 		size = (control & PCI_MSIX_FLAGS_QSIZE) + 1;
 		size = i ? DIV_ROUND_UP(size, 64) * 8 : size * PCI_MSIX_ENTRY_SIZE;
 		pci_read_config_dword(pdev, pdev->msix_cap + where[i], &word);
+		/* It does not answer: what is in the page cannot be told. */
+		if (word == ~0u)
+			return true;
 		begin = word & PCI_MSIX_TABLE_OFFSET;
 		if ((word & PCI_MSIX_TABLE_BIR) == bar && begin < offset + PAGE_SIZE &&
 		    offset < begin + size)
@@ -605,19 +608,12 @@ static const struct mmu_interval_notifier_ops nda_db_notifier_ops = {
 	.invalidate = nda_db_invalidate_range,
 };
 
-/* Whether the NPU can put that address on the bus; the DMA API would warn. */
-static bool nda_db_reaches(struct pci_dev *npu, phys_addr_t phys)
-{
-	u64 limit = min_not_zero(dma_get_mask(&npu->dev), npu->dev.bus_dma_limit);
-
-	return nda_iommu_translates(&npu->dev) || phys + PAGE_SIZE - 1 <= limit;
-}
-
 static int nda_db_map_page(struct nda_db *db)
 {
 	struct device *dev = &db->npu->dev;
 
-	if (!nda_db_reaches(db->npu, db->phys))
+	/* The DMA API would warn. */
+	if (!nda_iommu_translates(dev) && !nda_device_reaches(dev, db->phys, PAGE_SIZE))
 		return -EIO;
 	/* More than one may have the page: no CPU's cache has it. */
 	db->address =
@@ -691,21 +687,19 @@ static int nda_db_import(struct nda_db *db, int fd)
 	if (IS_ERR(dmabuf))
 		return -EBADF;
 	ret = nda_db_check_exporter(dmabuf);
-	if (ret)
-		goto put;
-	attach = dma_buf_dynamic_attach(dmabuf, &db->npu->dev, &nda_db_attach_ops, db);
-	ret = PTR_ERR_OR_ZERO(attach);
-	if (ret)
-		goto put;
-	dma_resv_lock(dmabuf->resv, NULL);
+	if (ret) {
+		dma_buf_put(dmabuf);
+		return ret;
+	}
+	/* Before the exporter can call. */
 	db->dmabuf = dmabuf;
+	attach = dma_buf_dynamic_attach(dmabuf, &db->npu->dev, &nda_db_attach_ops, db);
+	if (IS_ERR(attach))
+		return PTR_ERR(attach);
+	dma_resv_lock(dmabuf->resv, NULL);
 	db->attach = attach;
 	dma_resv_unlock(dmabuf->resv);
 	return 0;
-
-put:
-	dma_buf_put(dmabuf);
-	return ret;
 }
 
 static int nda_db_map_dmabuf(struct nda_db *db)

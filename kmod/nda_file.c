@@ -117,9 +117,14 @@ EXPORT_SYMBOL_GPL(nda_object_put);
 void nda_objects_visit(void (*visit)(struct nda_object *object, void *arg), void *arg)
 {
 	struct nda_object *object, *last = NULL;
+	u32 newest;
 
 	mutex_lock(&nda_objects_lock);
+	/* Not those that are added meanwhile: there may be no end of them. */
+	newest = nda_last_id;
 	list_for_each_entry(object, &nda_objects, link) {
+		if ((s32)(object->id - newest) > 0)
+			break;
 		/* One whose last hold is going waits for the lock to leave the list. */
 		if (!kref_get_unless_zero(&object->ref))
 			continue;

@@ -5,10 +5,13 @@
  * Locks, outer to inner; each says at its field what it guards.
  *
  *   nda_file.lock         destroying a handle; no callback of an object but busy() under it
+ *   device_lock           of the device or the NPU, while what is made of it goes live; who unbinds
+ *                         holds it and takes all of the below but mmap_lock
  *   mmap_lock             taken by pin and doorbell look-ups; a revocation's caller may hold it
  *   nda_objects_lock      the list of all objects, for unbinding devices and debugfs; no
  *                         callback of an object is called with it held
  *   export's dmabuf lock  > dma_resv > nda_mem.map_lock > IOMMU
+ *   nda_db.lock, nda_pin.lock  leaves but for the IOMMU's: what of the page is held
  *   nda_mem.lock          spinlock, a leaf: a range's state
  *   nda_file.event_lock   spinlock, a leaf
  *
@@ -137,6 +140,7 @@ u32 nda_mem_mappings(struct nda_mem *mem);
 /* nda_sink.c: what is asked of the IOMMU beneath the DMA API */
 bool nda_iommu_translates(struct device *dev);
 void nda_iommu_flush(struct device *dev);
+bool nda_device_reaches(struct device *dev, phys_addr_t pa, u64 len);
 bool nda_sink_enabled(void);
 bool nda_sink_wanted(struct device *dev);
 int nda_sink_remap(struct device *dev, dma_addr_t iova, size_t len, struct page *sink);

@@ -138,10 +138,11 @@ static void nda_object_unbind(struct nda_object *object, void *dev)
  */
 static int nda_pci_notify(struct notifier_block *nb, unsigned long action, void *dev)
 {
-	if (action == BUS_NOTIFY_UNBIND_DRIVER || action == BUS_NOTIFY_DEL_DEVICE) {
+	/* A device that goes loses its driver after this. */
+	if (action == BUS_NOTIFY_UNBIND_DRIVER)
 		nda_mem_unbind(dev);
+	if (action == BUS_NOTIFY_UNBIND_DRIVER || action == BUS_NOTIFY_DEL_DEVICE)
 		nda_objects_visit(nda_object_unbind, dev);
-	}
 	return NOTIFY_DONE;
 }
 

@@ -136,6 +136,26 @@ static int nda_pin_pages(struct nda_pin *pin, u64 start, unsigned long count)
 /* ---- Mapping ---------------------------------------------------------------------------- */
 
 /*
+ * Whether the device can have these pages and not copies of them: copies would be of no use, and
+ * room for them is scarce and everybody's.
+ */
+static bool nda_pin_reached(struct nda_pin *pin)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	if (nda_iommu_translates(pin->dev))
+		return true;
+	for_each_sgtable_sg(&pin->sgt, sg, i)
+	{
+		if (!nda_device_reaches(pin->dev, sg_phys(sg), sg->length))
+			return false;
+		cond_resched();
+	}
+	return true;
+}
+
+/*
  * The same page may be pinned more than once, also for other devices: it is handed over for each
  * mapping apart, as the DMA API has it for such.
  */
@@ -149,7 +169,9 @@ static int nda_pin_map(struct nda_pin *pin, unsigned int offset, u64 len)
 						segment, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
-	ret = dma_map_sgtable(pin->dev, &pin->sgt, pin->dir, DMA_ATTR_SKIP_CPU_SYNC);
+	ret = nda_pin_reached(pin) ?
+		      dma_map_sgtable(pin->dev, &pin->sgt, pin->dir, DMA_ATTR_SKIP_CPU_SYNC) :
+		      -EIO;
 	if (ret) {
 		sg_free_table(&pin->sgt);
 		return ret;

@@ -58,12 +58,21 @@ static u64 nda_p2p_distance(struct pci_dev *a, struct pci_dev *b)
 static int nda_query_iommu(struct nda_ioc_query *arg)
 {
 	struct pci_dev *pdev = nda_pci_get(&arg->dev);
+	int ret;
 
 	if (!pdev)
 		return -ENODEV;
-	arg->value = nda_iommu_mode(&pdev->dev);
+	/* Its domain stays as long as it keeps its driver. */
+	ret = device_lock_interruptible(&pdev->dev);
+	if (!ret) {
+		if (pdev->dev.driver)
+			arg->value = nda_iommu_mode(&pdev->dev);
+		else
+			ret = -ENODEV;
+		device_unlock(&pdev->dev);
+	}
 	pci_dev_put(pdev);
-	return 0;
+	return ret;
 }
 
 static int nda_query_p2p(struct nda_ioc_query *arg)
