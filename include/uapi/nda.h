@@ -74,7 +74,7 @@ struct nda_ioc_query {
 #define NDA_QUERY_PART 2
 /* index: NDA_LIMIT_*; value: the limit; value2: how much of it is in use. */
 #define NDA_QUERY_LIMIT 3
-/* dev: a PCI function; value: NDA_IOMMU_*. ENODEV. */
+/* dev: a PCI function; value: NDA_IOMMU_*. ENODEV: there is none, or it has no driver bound. */
 #define NDA_QUERY_IOMMU 4
 /* dev, peer: PCI functions; value: how many links lie between them, NDA_P2P_HOST_BRIDGE if
  * they meet in a host bridge at the earliest. ENODEV. */
@@ -129,6 +129,8 @@ struct nda_ioc_query {
  * in-kernel users of that device. Counted against RLIMIT_MEMLOCK unless CAP_IPC_LOCK.
  * EOPNOTSUPP: the memory is device memory or a mapping of another driver (VM_PFNMAP, VM_IO), as
  * host memory of the Ascend runtime is. EACCES: NDA_ACCESS_WRITE, and it may not be written.
+ * EIO: the device cannot reach it, without an IOMMU that translates, or the DMA API refuses.
+ * EINTR: a signal came before it was done.
  */
 struct nda_ioc_host_pin {
 	__aligned_u64 va; /* in; any alignment */
@@ -145,12 +147,14 @@ struct nda_ioc_host_pin {
 
 /* ---- EXPORT ------------------------------------------------------------------------------
  * Makes a dma-buf of NPU memory. It covers the whole pages of the host's CPU that [va, va+len)
- * touches, which begins @offset bytes into it. When the owner frees the memory, importers must have let go before the free
- * returns; from then on mapping it gives them ENODEV.
+ * touches, which begins @offset bytes into it. When the owner frees the memory, importers must
+ * have let go before the free returns; from then on mapping it gives them ENODEV.
  *
  * EOPNOTSUPP: the memory is no NPU's that is known here, or of a kind that cannot be exported.
- * ECANCELED: the memory was freed meanwhile. EINVAL: alignment that the NPU's driver asks for.
- * EPERM: NDA_EXPORT_ALLOW_PINNED without what it needs.
+ * ECANCELED: the memory was freed meanwhile, or the NPU's driver went. EINVAL: alignment that
+ * the NPU's driver asks for. EPERM: NDA_EXPORT_ALLOW_PINNED without what it needs. EIO: the NPU's
+ * driver tells of pages that cannot be right. EMFILE: no more files. EINTR: a signal came before
+ * it was done.
  */
 struct nda_ioc_export {
 	__aligned_u64 va; /* in */
@@ -163,7 +167,8 @@ struct nda_ioc_export {
 	__aligned_u64 offset; /* out: of va in the dma-buf, bytes */
 };
 
-/* The importers may read only. */
+/* The importers' devices may read only: mapping it in any other way gives EACCES. The RDMA core
+ * maps for both directions whatever a region's access is, so no region can be made of it. */
 #define NDA_EXPORT_READONLY (1 << 0)
 /* Importers that cannot let go may map it too. Needs a backend that pins its memory, or a
  * translating IOMMU with the parameter sink_remap=1, or unsafe_pinned=1 and CAP_SYS_ADMIN. */
@@ -178,7 +183,7 @@ struct nda_ioc_export {
  * EOPNOTSUPP: it is not a page of an RDMA device's BAR, or parameter doorbell=off.
  * EPERM: it is not a mapping of ib_uverbs; needs doorbell=any and CAP_SYS_RAWIO.
  * EBADF: src_fd is no dma-buf. ECANCELED: the mapping was changed meanwhile. EIO: @npu cannot
- * reach the page.
+ * reach the page. EINTR: a signal came before it was done.
  */
 struct nda_ioc_db_map {
 	__aligned_u64 va; /* in: page aligned; 0 with NDA_DB_FROM_DMABUF */
