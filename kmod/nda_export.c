@@ -52,8 +52,9 @@ MODULE_PARM_DESC(unsafe_pinned,
  * @unsafe: importers may pin, whatever comes
  * @owner: the process that owns the memory
  * @attachments: how many importers there are
- * @dmabuf_lock: guards @dmabuf; who holds it may use the dma-buf, whose release waits for it
+ * @dmabuf_lock: guards @dmabuf and @made; who holds it may use the dma-buf, whose release waits for it
  * @dmabuf: NULL once it is released
+ * @made: there has been one
  */
 struct nda_export {
 	struct nda_object object;
@@ -64,6 +65,7 @@ struct nda_export {
 	atomic_t attachments;
 	struct mutex dmabuf_lock;
 	struct dma_buf *dmabuf;
+	bool made;
 };
 
 /**
@@ -300,8 +302,9 @@ static void nda_export_revoke(void *priv, u32 reason)
 		list_for_each_entry(attach, &dmabuf->attachments, node)
 			nda_export_end_owner(export, attach);
 		dma_resv_unlock(dmabuf->resv);
-		nda_file_signal(export->object.file);
 	}
+	if (export->made)
+		nda_file_signal(export->object.file);
 	mutex_unlock(&export->dmabuf_lock);
 }
 
@@ -409,6 +412,7 @@ static struct dma_buf *nda_export_make_dmabuf(struct nda_export *export)
 	}
 	mutex_lock(&export->dmabuf_lock);
 	export->dmabuf = dmabuf;
+	export->made = true;
 	mutex_unlock(&export->dmabuf_lock);
 	/* A revocation until here did not see it, and nobody hears of it. */
 	if (nda_mem_revoked(export->mem)) {

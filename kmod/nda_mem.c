@@ -143,9 +143,6 @@ static DECLARE_RWSEM(nda_backends_lock);
 static DEFINE_XARRAY_ALLOC1(nda_mems);
 static u32 nda_mem_next;
 
-/* Devices unbound so far: tells nda_mem_get() of one that it has missed. */
-static atomic_t nda_unbinds = ATOMIC_INIT(0);
-
 static struct workqueue_struct *nda_mem_wq;
 
 /* ---- Backends --------------------------------------------------------------------------- */
@@ -252,14 +249,22 @@ EXPORT_SYMBOL_GPL(nda_mem_can_pin);
 
 static void nda_map_undo(struct nda_map *map, u32 count)
 {
-	while (count--)
+	while (count--) {
 		dma_unmap_resource(map->dev, map->pieces[count].addr, map->pieces[count].len,
 				   map->dir, DMA_ATTR_SKIP_CPU_SYNC);
+		cond_resched();
+	}
 	/* Where unmapping is flushed later, the device could still use what it has cached. */
 	nda_iommu_flush(map->dev);
 }
 
-static bool nda_map_fits(struct device *dev, phys_addr_t pa, u64 len)
+/**
+ * nda_device_reaches() - whether a device can be given an address that nothing translates
+ * @dev: of it
+ * @pa: the address
+ * @len: of what is there; not 0
+ */
+bool nda_device_reaches(struct device *dev, phys_addr_t pa, u64 len)
 {
 	u64 limit = min_not_zero(dma_get_mask(dev), dev->bus_dma_limit);
 
@@ -283,7 +288,7 @@ static int nda_map_pieces(struct nda_mem *mem, struct nda_map *map, u64 offset)
 		pa = segment->pa + offset;
 		len = map->pieces[i].len;
 		addr = DMA_MAPPING_ERROR;
-		if (translated || nda_map_fits(map->dev, pa, len))
+		if (translated || nda_device_reaches(map->dev, pa, len))
 			addr = dma_map_resource(map->dev, pa, len, map->dir,
 						DMA_ATTR_SKIP_CPU_SYNC);
 		if (dma_mapping_error(map->dev, addr)) {
@@ -295,6 +300,7 @@ static int nda_map_pieces(struct nda_mem *mem, struct nda_map *map, u64 offset)
 		sg_dma_address(sg) = addr;
 		sg_dma_len(sg) = len;
 		offset += len;
+		cond_resched();
 	}
 	return 0;
 }
@@ -317,13 +323,15 @@ static u64 nda_mem_cut(const struct nda_mem *mem, u64 offset, u64 len, struct nd
 			segment++;
 			offset = 0;
 		}
+		cond_resched();
 	}
 	return count;
 }
 
 static void nda_map_free(struct nda_map *map)
 {
-	if (map->sink)
+	/* Lost addresses may lead a device there for good. */
+	if (map->sink && map->state != NDA_MAP_LOST)
 		__free_page(map->sink);
 	put_device(map->dev);
 	kvfree(map);
@@ -457,6 +465,14 @@ static bool nda_map_sink(struct nda_map *map)
 	return true;
 }
 
+/* Undoes it; its importer has yet to give it back. */
+static void nda_map_end(struct nda_map *map)
+{
+	nda_map_undo(map, map->count);
+	map->state = NDA_MAP_GONE;
+	nda_count(NDA_COUNT_MAPPINGS, -1);
+}
+
 /**
  * nda_mem_drop() - ends mappings that importers have kept
  * @mem: the range
@@ -471,16 +487,18 @@ u32 nda_mem_drop(struct nda_mem *mem, struct device *dev)
 
 	mutex_lock(&mem->map_lock);
 	list_for_each_entry(map, &mem->maps, link) {
-		if (map->state != NDA_MAP_LIVE || (dev && map->dev != dev))
+		if (dev && map->dev != dev)
+			continue;
+		/* A device's DMA operations go with its driver: what is sunk ends now, too. */
+		if (dev && map->state == NDA_MAP_SUNK)
+			nda_map_end(map);
+		if (map->state != NDA_MAP_LIVE)
 			continue;
 		left++;
-		dev_warn_ratelimited(map->dev,
-				     "nda: still has NPU memory mapped that is revoked\n");
-		if (!nda_map_sink(map)) {
-			nda_map_undo(map, map->count);
-			map->state = NDA_MAP_GONE;
-			nda_count(NDA_COUNT_MAPPINGS, -1);
-		}
+		dev_warn_ratelimited(map->dev, "nda: still has NPU memory mapped %s\n",
+				     dev ? "as it loses its driver" : "that is revoked");
+		if (dev || !nda_map_sink(map))
+			nda_map_end(map);
 		nda_tell("LEFTOVER_IMPORTER", map->dev, 0);
 	}
 	mutex_unlock(&mem->map_lock);
@@ -648,7 +666,6 @@ static struct nda_mem *nda_mem_next_of(unsigned long *id, struct device *npu)
 
 	xa_lock(&nda_mems);
 	xa_for_each_start(&nda_mems, index, mem, *id + 1) {
-		/* Under the lock: pairs with what nda_mem_get() does last. */
 		spin_lock(&mem->lock);
 		if (mem->state == NDA_MEM_LIVE && mem->npu && &mem->npu->dev == npu)
 			found = mem;
@@ -664,15 +681,14 @@ static struct nda_mem *nda_mem_next_of(unsigned long *id, struct device *npu)
 }
 
 /**
- * nda_mem_unbind() - a device is about to lose its driver, or to go
- * @dev: if memory is in its BARs, that is revoked
+ * nda_mem_unbind() - a device is about to lose its driver
+ * @dev: if memory is in its BARs, that is revoked. Its lock is held: no other becomes live
  */
 void nda_mem_unbind(struct device *dev)
 {
 	struct nda_mem *mem;
 	unsigned long id = 0;
 
-	atomic_inc(&nda_unbinds);
 	while ((mem = nda_mem_next_of(&id, dev))) {
 		if (nda_mem_begin_revoke(mem, NDA_REASON_UNPLUG))
 			nda_mem_wait(mem);
@@ -697,6 +713,7 @@ static bool nda_table_is_sane(const struct nda_table *table, u64 va, u64 len)
 		if (!IS_ALIGNED(table->pa[i], min_t(u64, table->page_size, PAGE_SIZE)) ||
 		    table->pa[i] > U64_MAX - table->page_size)
 			return false;
+		cond_resched();
 	}
 	return true;
 }
@@ -721,6 +738,7 @@ static u64 nda_table_join(const struct nda_table *table, u64 begin, u64 end,
 		if (segments)
 			segments[count - 1].len += part;
 		next = pa + part;
+		cond_resched();
 	}
 	return count;
 }
@@ -801,21 +819,39 @@ static int nda_mem_take_table(struct nda_mem *mem, u64 va, u64 len)
 	return ret ? ret : nda_mem_set_npu(mem);
 }
 
-/*
- * From GETTING to LIVE, unless the memory was freed, or an NPU went, meanwhile: who unbinds
- * counts first, then looks under the lock for what is live. It is never given up once it is
- * live: a revocation could wait for the caller then.
- */
-static int nda_mem_go_live(struct nda_mem *mem, int unbinds)
+/* From GETTING to LIVE, unless the memory was freed meanwhile. */
+static int nda_mem_set_live(struct nda_mem *mem)
 {
 	int ret = 0;
 
 	spin_lock(&mem->lock);
-	if (mem->reason != NDA_REASON_NONE || atomic_read(&nda_unbinds) != unbinds)
+	if (mem->reason != NDA_REASON_NONE)
 		ret = -ECANCELED;
 	else
 		WRITE_ONCE(mem->state, NDA_MEM_LIVE);
 	spin_unlock(&mem->lock);
+	return ret;
+}
+
+/*
+ * The same where the NPU keeps its driver meanwhile: who unbinds finds what is live, or there is
+ * no driver any more. It is never given up once it is live: a revocation could wait for the
+ * caller then.
+ */
+static int nda_mem_go_live(struct nda_mem *mem)
+{
+	struct device *npu;
+	int ret;
+
+	if (!mem->npu)
+		return nda_mem_set_live(mem);
+	npu = &mem->npu->dev;
+	/* Whoever holds it may wait for the caller to end. */
+	ret = device_lock_interruptible(npu);
+	if (ret)
+		return ret;
+	ret = npu->driver ? nda_mem_set_live(mem) : -ECANCELED;
+	device_unlock(npu);
 	return ret;
 }
 
@@ -842,7 +878,7 @@ struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, vo
 {
 	struct nda_backend *backend;
 	struct nda_mem *mem;
-	int unbinds, ret;
+	int ret;
 	u64 end;
 
 	/* Rounding up the end must not wrap either. */
@@ -857,7 +893,6 @@ struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, vo
 		return ERR_PTR(-ENOMEM);
 	}
 	mem->backend = backend;
-	unbinds = atomic_read(&nda_unbinds);
 	ret = xa_alloc_cyclic(&nda_mems, &mem->id, mem, xa_limit_32b, &nda_mem_next,
 			      GFP_KERNEL_ACCOUNT);
 	if (ret < 0) {
@@ -868,7 +903,7 @@ struct nda_mem *nda_mem_get(u64 va, u64 len, const struct nda_mem_user *user, vo
 	}
 	ret = nda_mem_take_table(mem, va, len);
 	if (!ret)
-		ret = nda_mem_go_live(mem, unbinds);
+		ret = nda_mem_go_live(mem);
 	trace_nda_get(mem->id, backend->name, mem->size, mem->page_size, ret);
 	if (ret) {
 		nda_mem_put(mem);

@@ -8,6 +8,18 @@ static DEFINE_SPINLOCK(nda_fault_lock);
 static int nda_fail_at;
 module_param_named(fail_at, nda_fail_at, int, 0600);
 
+/* Single pages freed so far. */
+static int nda_freed;
+module_param_named(freed, nda_freed, int, 0400);
+
+void nda_count_freed(void)
+{
+	spin_lock(&nda_fault_lock);
+	nda_freed++;
+	spin_unlock(&nda_fault_lock);
+}
+EXPORT_SYMBOL_GPL(nda_count_freed);
+
 bool nda_fault(void)
 {
 	unsigned long flags;

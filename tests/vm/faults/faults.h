@@ -21,6 +21,8 @@
 /* Whether this one fails. */
 bool nda_fault(void);
 
+void nda_count_freed(void);
+
 /* The kernel's are macros or functions, as its version has it: each gets a name of ours. */
 #define NDA_FAULTY(type, name, failure, parameters, arguments)   \
 	static inline type nda_faulty_##name parameters          \
@@ -72,6 +74,8 @@ NDA_FAULTY(int, cdev_add, -ENOMEM, (struct cdev * cdev, dev_t dev, unsigned int 
 NDA_FAULTY(int, bus_register_notifier, -ENOMEM,
 	   (const struct bus_type *bus, struct notifier_block *nb), ((struct bus_type *)bus, nb))
 
+#undef __free_page
+#define __free_page(page) (nda_count_freed(), __free_pages(page, 0))
 #undef kzalloc
 #define kzalloc nda_faulty_kzalloc
 #undef kvzalloc

@@ -21,13 +21,18 @@ void set_fail_at(int n)
 	EXPECT_TRUE(file.good()) << parameter;
 }
 
-int fail_at()
+int fault_parameter(const std::string &name)
 {
-	std::ifstream file(parameter);
+	std::ifstream file("/sys/module/nda/parameters/" + name);
 	int n = -1;
 
 	file >> n;
 	return n;
+}
+
+int fail_at()
+{
+	return fault_parameter("fail_at");
 }
 
 class KmodFaults : public KmodTest {
@@ -199,7 +204,10 @@ TEST_F(KmodFaultsSink, WhatCannotBeLedToTheSinkIsNeverUsedAgain)
 		if (n > 1) {
 			EXPECT_EQ(importer.write(0, bytes, NDA_TEST_STALE), 0);
 		}
+		const int freed = fault_parameter("freed");
 		EXPECT_EQ(importer.unmap(), 0);
+		EXPECT_EQ(fault_parameter("freed"), freed)
+			<< "the device still has that page";
 
 		/* Other memory has other addresses. */
 		SoftMemory other(soft, 4 * page, NDA_SOFT_BAR);

@@ -240,6 +240,21 @@ TEST_F(KmodRevoke, TheEventIsSignalledOnce)
 	EXPECT_EQ(value, 1u);
 }
 
+TEST_F(KmodRevoke, TheEventIsSignalledThoughTheDmabufIsClosed)
+{
+	Memory memory(hal_, page);
+	Fd event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	nda_ioc_event arg = {event, 0};
+	ASSERT_EQ(call(nda_, NDA_IOC_EVENT, &arg), 0);
+	Export made = make(memory.va(), page);
+	made.fd.reset();
+	EXPECT_EQ(memory.free(), 0);
+	EXPECT_EQ(status_of(nda_, made.handle).state, revoked);
+	uint64_t value = 0;
+	EXPECT_EQ(read(event, &value, sizeof(value)), ssize_t{sizeof(value)});
+	EXPECT_EQ(value, 1u);
+}
+
 TEST_F(KmodRevoke, AFreeThatFailsAfterItsCallRevokesToo)
 {
 	Memory memory(hal_, page);
@@ -515,6 +530,27 @@ TEST_F(KmodRevoke, MemoryOfAnNpuThatIsUnboundIsRevoked)
 	}
 }
 
+/* Meanwhile it looks as ever: the NPU's driver has not been told yet. */
+TEST_F(KmodRevoke, MemoryOfAnNpuThatIsBeingUnboundIsNotToBeHad)
+{
+	Memory memory(hal_, page), other(hal_, page);
+	Importer importer;
+	Export made = import(memory, importer, NDA_TEST_SLOW);
+	std::atomic<bool> tried{false};
+	std::thread unbinds([&tried] {
+		Unbound npu("nda_test_hal", "vm_hbm");
+
+		while (!tried)
+			usleep(1000);
+	});
+	while (status_of(nda_, made.handle).state == uint32_t{NDA_STATE_LIVE})
+		usleep(1000);
+	EXPECT_EQ(status_of(nda_, made.handle).state, uint32_t{NDA_STATE_REVOKING});
+	EXPECT_EQ(make_export(nda_, other.va(), page).error, ECANCELED);
+	tried = true;
+	unbinds.join();
+}
+
 /* ---- Two things at once ---- */
 
 /* Runs both at the same time, a thread for each, as often as asked. */
@@ -736,6 +772,33 @@ TEST_F(KmodSink, AnImporterThatIgnoresItWritesToTheSink)
 	EXPECT_EQ(memory.bytes(), std::vector<uint8_t>(memory.size(), 0x5a));
 	EXPECT_EQ(importer.unmap(), 0);
 	EXPECT_EQ(importer.map(), ENODEV);
+}
+
+TEST_F(KmodSink, ANicThatIsUnboundLosesTheSinkToo)
+{
+	Memory memory(hal_, page);
+	Importer importer;
+	Export made = import(memory, importer, NDA_TEST_IGNORE);
+	EXPECT_EQ(memory.free(), 0);
+	EXPECT_EQ(mappings(), 1u);
+	{
+		Unbound nic("nda_test_importer", "vm_edu0");
+		EXPECT_EQ(mappings(), 0u);
+		EXPECT_EQ(importer.unmap(), 0);
+	}
+	EXPECT_EQ(mappings(), 0u);
+}
+
+TEST_F(KmodSink, ANicThatIsUnboundIsNotLedThere)
+{
+	Memory memory(hal_, page);
+	Importer importer;
+	Export made = import(memory, importer, NDA_TEST_IGNORE);
+	{
+		Unbound nic("nda_test_importer", "vm_edu0");
+		EXPECT_EQ(mappings(), 0u);
+		EXPECT_EQ(importer.unmap(), 0);
+	}
 }
 
 TEST_F(KmodSink, AnImporterThatPinsHasToBeAllowed)
