@@ -76,7 +76,7 @@ bool same(const doorbell_map_desc &a, const doorbell_map_desc &b)
 // ---- What can be mapped ----------------------------------------------------------------
 
 // What the driver would refuse in its own words, or accept and not be able to do.
-int AscendDoorbells::check_reach(const char *what)
+int AscendDoorbells::check_reach(const char *what) const
 {
 	uint32_t capable = 1;
 	if (!api_.host_capabilities)
@@ -336,43 +336,72 @@ int AscendDoorbells::unmap(uint64_t addr, const doorbell_map_desc &desc)
 	return 0;
 }
 
-// ---- Slots -----------------------------------------------------------------------------
+// ---- Host memory -----------------------------------------------------------------------
 
-int AscendDoorbells::create_slot_page()
+int AscendDoorbells::map_memory(
+	const char *what, uint64_t size, void *&host, uint64_t &addr) const
 {
-	const uint64_t size = host_page();
-	std::list<SlotPage> page(
-		1, SlotPage{nullptr, 0, std::vector<bool>(size / slot_bytes)});
-	int rc = check_reach("host memory, so that no doorbell can be proxied");
+	int rc = check_reach(what);
 	if (rc)
 		return rc;
-	void *host = mmap(
+	void *memory = mmap(
 		nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (host == MAP_FAILED)
-		return fail_errno(-errno, "%s: memory for doorbells", name_.c_str());
-	// A child would get a copy that nobody serves, and take the page away from here.
-	rc = madvise(host, size, MADV_DONTFORK) ? -errno : 0;
+	if (memory == MAP_FAILED)
+		return fail_errno(
+			-errno, "%s: %llu bytes of %s", name_.c_str(), hex(size), what);
+	// A child would get a copy that nobody serves, and take the pages away from here.
+	rc = madvise(memory, size, MADV_DONTFORK) ? -errno : 0;
 	if (rc) {
-		munmap(host, size);
-		return fail_errno(rc, "%s: memory for doorbells", name_.c_str());
+		munmap(memory, size);
+		return fail_errno(rc, "%s: keep %s from children", name_.c_str(), what);
 	}
 	void *mapped = nullptr;
 	const int error =
-		api_.host_register(host, size, hal::map_host_memory, device_, &mapped);
-	if (error || !mapped) {
-		rc = error ? fail_hal(error, "%s: map host memory for doorbells",
-				     name_.c_str())
-			   : fail(-EPROTO, "%s: the driver mapped host memory to address 0",
-				     name_.c_str());
-		if (!error)
-			(void)api_.host_unregister(host, device_, hal::map_host_memory);
-		munmap(host, size);
+		api_.host_register(memory, size, hal::map_host_memory, device_, &mapped);
+	if (error) {
+		munmap(memory, size);
+		return fail_hal(
+			error, "%s: map %llu bytes of %s", name_.c_str(), hex(size), what);
+	}
+	if (!mapped) {
+		rc = fail(-EPROTO, "%s: the driver mapped %s to address 0", name_.c_str(),
+			what);
+		(void)unmap_memory(what, memory, size);
 		return rc;
 	}
-	page.front().host = host;
-	page.front().npu_addr = reinterpret_cast<uint64_t>(mapped);
-	slot_pages_.splice(slot_pages_.end(), page);
+	host = memory;
+	addr = reinterpret_cast<uint64_t>(mapped);
 	return 0;
+}
+
+// Memory that the NPU may still write to stays.
+int AscendDoorbells::unmap_memory(const char *what, void *host, uint64_t size) const
+{
+	const int error = api_.host_unregister(host, device_, hal::map_host_memory);
+	if (error)
+		return fail_hal(error, "%s: unmap %llu bytes of %s", name_.c_str(),
+			hex(size), what);
+	munmap(host, size);
+	return 0;
+}
+
+// ---- Slots -----------------------------------------------------------------------------
+
+namespace {
+
+constexpr char slot_memory[] = "host memory for proxied doorbells";
+
+} // namespace
+
+int AscendDoorbells::create_slot_page()
+{
+	std::list<SlotPage> page(
+		1, SlotPage{nullptr, 0, std::vector<bool>(host_page() / slot_bytes)});
+	const int rc = map_memory(
+		slot_memory, host_page(), page.front().host, page.front().npu_addr);
+	if (!rc)
+		slot_pages_.splice(slot_pages_.end(), page);
+	return rc;
 }
 
 int AscendDoorbells::alloc_slot(uint64_t &addr, uint64_t *&host)
@@ -420,16 +449,8 @@ AscendDoorbells::~AscendDoorbells()
 		NDA_LOG(LogLevel::warn, "%s: a doorbell was not unmapped", name_.c_str());
 		(void)remove_range(range);
 	}
-	for (const SlotPage &page : slot_pages_) {
-		const int error =
-			api_.host_unregister(page.host, device_, hal::map_host_memory);
-		// Memory that the NPU may still write to stays.
-		if (error)
-			(void)fail_hal(
-				error, "%s: unmap host memory of doorbells", name_.c_str());
-		else
-			munmap(page.host, host_page());
-	}
+	for (const SlotPage &page : slot_pages_)
+		(void)unmap_memory(slot_memory, page.host, host_page());
 }
 
 } // namespace nda

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// Doorbells of NICs in the address space of an Ascend NPU, and lines of host memory there
-// that take the place of those that cannot be.
+// Doorbells of NICs in the address space of an Ascend NPU, and host memory there, lines of
+// which take the place of those that cannot be.
 #ifndef NDA_LIB_ASCEND_DOORBELLS_H
 #define NDA_LIB_ASCEND_DOORBELLS_H
 
@@ -40,6 +40,12 @@ public:
 	int alloc_slot(uint64_t &addr, uint64_t *&host);
 	int free_slot(uint64_t addr);
 
+	// Host memory that cores reach at addr: whole pages, zeroed. what: its name in
+	// texts. -EOPNOTSUPP where vector cores do not reach any.
+	int map_memory(const char *what, uint64_t size, void *&host, uint64_t &addr) const;
+	// What the driver does not give back stays mapped.
+	int unmap_memory(const char *what, void *host, uint64_t size) const;
+
 private:
 	// What the driver maps: pages of the host, or a doorbell page of a UB controller.
 	struct Range {
@@ -63,7 +69,7 @@ private:
 		std::vector<bool> taken;
 	};
 
-	int check_reach(const char *what);
+	int check_reach(const char *what) const;
 	int check_host(const doorbell_map_desc &desc) const;
 	int check_ub(const doorbell_map_desc &desc) const;
 	Range *find_range(const Range &wanted);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -16,6 +18,7 @@ namespace {
 constexpr uint64_t page_bytes = 4096;
 constexpr uint64_t alignment = 64; // of what the runtime gives
 constexpr uint32_t blocks_max = 65535;
+constexpr char host_memory[] = "host memory";
 constexpr int32_t look_ms = 1; // 0 is not known to be a time-out that only looks
 
 unsigned long long hex(uint64_t value)
@@ -174,7 +177,7 @@ int AscendNpu::malloc(uint64_t size, Allocation &out, uint64_t &addr)
 				hex(size + spare));
 		const uint64_t at = (address(ptr) + aligned - 1) / aligned * aligned;
 		if (ptr && at - address(ptr) <= spare) {
-			out = {address(ptr), size, false};
+			out = {address(ptr), size, false, nullptr};
 			addr = at;
 			return 0;
 		}
@@ -237,6 +240,28 @@ int AscendNpu::alloc_independent(uint64_t size, uint64_t &addr)
 	return rc;
 }
 
+int AscendNpu::alloc_host(uint64_t size, uint64_t &addr, uint64_t &host)
+{
+	static const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+	if (size == 0 || size > UINT64_MAX - page)
+		return fail(-EINVAL, "%s: alloc of %llu bytes", name(), hex(size));
+	const uint64_t pages = (size + page - 1) / page * page;
+	void *memory = nullptr;
+	uint64_t found = 0;
+	int rc = check_caller("alloc");
+	if (!rc)
+		rc = doorbells_.map_memory(host_memory, pages, memory, found);
+	if (rc)
+		return rc;
+	Allocation allocation = {0, pages, false, static_cast<uint8_t *>(memory)};
+	rc = keep(found, allocation);
+	if (rc)
+		return rc;
+	addr = found;
+	host = address(memory);
+	return 0;
+}
+
 // As the communication layer does it: memory of this one type wants it, other has it.
 int AscendNpu::register_segment(uint64_t addr, Allocation &allocation)
 {
@@ -264,6 +289,9 @@ int AscendNpu::register_segment(uint64_t addr, Allocation &allocation)
 
 int AscendNpu::release(uint64_t addr, Allocation &allocation)
 {
+	if (allocation.host)
+		return doorbells_.unmap_memory(
+			host_memory, allocation.host, allocation.size);
 	if (allocation.segment)
 		if (const int error = api_.unregister_segment(logic_id_, addr))
 			return fail_hal(error, "%s: free of 0x%llx: its segment of UB",
@@ -368,6 +396,21 @@ bool AscendNpu::may_contain(uint64_t addr, uint64_t size) const
 		(!api_.get_address_range && !api_.get_pointer_attributes);
 }
 
+// Of host memory. Whether the runtime's copies take the addresses that such memory has for
+// the NPU is not known: the host's own are used.
+uint8_t *AscendNpu::host_of(uint64_t addr) const
+{
+	const std::lock_guard<std::mutex> lock(mutex_);
+	auto it = allocations_.upper_bound(addr);
+	if (it == allocations_.begin())
+		return nullptr;
+	--it;
+	const auto &[begin, allocation] = *it;
+	return allocation.host && addr - begin < allocation.size
+		? allocation.host + (addr - begin)
+		: nullptr;
+}
+
 // What the runtime can tell is checked before it copies: it is not known to check.
 int AscendNpu::check_range(const char *what, uint64_t addr, uint64_t size) const
 {
@@ -385,6 +428,10 @@ int AscendNpu::write(uint64_t dst, const void *src, uint64_t size)
 	const int rc = size ? check_range("write", dst, size) : 0;
 	if (rc || !size)
 		return rc;
+	if (uint8_t *host = host_of(dst)) {
+		::memcpy(host, src, size);
+		return 0;
+	}
 	const int error = api_.memcpy(pointer(dst), size, src, size, acl::host_to_device);
 	return error ? fail_acl(api_, error, "%s: write of %llu bytes to 0x%llx", name(),
 			       hex(size), hex(dst))
@@ -398,6 +445,10 @@ int AscendNpu::read(void *dst, uint64_t src, uint64_t size)
 	const int rc = size ? check_range("read", src, size) : 0;
 	if (rc || !size)
 		return rc;
+	if (const uint8_t *host = host_of(src)) {
+		::memcpy(dst, host, size);
+		return 0;
+	}
 	const int error = api_.memcpy(dst, size, pointer(src), size, acl::device_to_host);
 	return error ? fail_acl(api_, error, "%s: read of %llu bytes from 0x%llx", name(),
 			       hex(size), hex(src))
@@ -411,6 +462,10 @@ int AscendNpu::copy(uint64_t dst, uint64_t src, uint64_t size)
 		rc = check_range("copy", src, size);
 	if (rc || !size)
 		return rc;
+	if (const uint8_t *host = host_of(src))
+		return write(dst, host, size);
+	if (uint8_t *host = host_of(dst))
+		return read(host, src, size);
 	const int error =
 		api_.memcpy(pointer(dst), size, pointer(src), size, acl::device_to_device);
 	return error ? fail_acl(api_, error, "%s: copy of %llu bytes from 0x%llx to 0x%llx",
@@ -423,6 +478,10 @@ int AscendNpu::memset(uint64_t dst, int value, uint64_t size)
 	const int rc = size ? check_range("memset", dst, size) : 0;
 	if (rc || !size)
 		return rc;
+	if (uint8_t *host = host_of(dst)) {
+		::memset(host, value, size);
+		return 0;
+	}
 	const int error = api_.memset(pointer(dst), size, value, size);
 	return error ? fail_acl(api_, error, "%s: memset of %llu bytes at 0x%llx", name(),
 			       hex(size), hex(dst))

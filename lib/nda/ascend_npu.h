@@ -23,6 +23,7 @@ public:
 	int check_caller(const char *what) const override;
 	int alloc(uint64_t size, uint64_t &addr) override;
 	int alloc_independent(uint64_t size, uint64_t &addr) override;
+	int alloc_host(uint64_t size, uint64_t &addr, uint64_t &host) override;
 	int free(uint64_t addr) override;
 	int write(uint64_t dst, const void *src, uint64_t size) override;
 	int read(void *dst, uint64_t src, uint64_t size) override;
@@ -52,6 +53,7 @@ private:
 		uint64_t base; // as the runtime gave it
 		uint64_t size; // usable, from the address that was given out
 		bool segment;  // registered with the UB controller
+		uint8_t *host; // of host memory, else nullptr
 	};
 	using Allocations = std::map<uint64_t, Allocation>;
 
@@ -59,6 +61,7 @@ private:
 	static int logic_id_of(const AscendApi &api, int32_t id, uint32_t &logic_id);
 	int check_range(const char *what, uint64_t addr, uint64_t size) const;
 	int check_attributes(uint64_t addr) const;
+	uint8_t *host_of(uint64_t addr) const;
 	int malloc(uint64_t size, Allocation &out, uint64_t &addr);
 	int keep(uint64_t addr, Allocation &allocation);
 	int release(uint64_t addr, Allocation &allocation);

@@ -56,6 +56,11 @@ public:
 		uint64_t size;
 		uint64_t iova;
 	};
+	struct PlainMr {
+		uint64_t addr; // of the pages
+		uint64_t size;
+		uint64_t iova;
+	};
 	// What the kernel and the driver are like; to be set before they are asked.
 	struct State {
 		std::vector<RdmaDevice> devices;
@@ -83,6 +88,7 @@ public:
 		std::vector<ibv_qp_attr> modified;
 		uint32_t udp_source_port = 0;
 		std::vector<DmabufMr> dmabuf_mrs;
+		std::vector<PlainMr> plain_mrs;
 		int live = 0;
 		long calls = 0;
 		long fail_at = 0; // the call that fails, 0: none
@@ -301,6 +307,7 @@ private:
 			errno = EFAULT;
 			return nullptr;
 		}
+		state().plain_mrs.push_back({at, size, iova});
 		return new_mr(iova, size);
 	}
 	static ibv_mr *reg_dmabuf_mr(

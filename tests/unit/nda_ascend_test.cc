@@ -13,7 +13,9 @@
 #include <nda/channel.h>
 #include <nda/nic.h>
 
+#include "lib/nda/handles.h"
 #include "tests/mock/ascend/ascend_test.h"
+#include "tests/mock/nda_verbs.h"
 
 namespace nda::test {
 namespace {
@@ -450,6 +452,143 @@ TEST_F(Ascend, OfTwoThreadsThatFreeTheSameOneDoes)
 		EXPECT_EQ(freed, 1);
 		EXPECT_EQ(refused, 1);
 	}
+}
+
+// ---- Host memory that is mapped to it -------------------------------------------------
+
+class HostMemory : public Ascend {
+protected:
+	HostMemory() { open_npu(); }
+	int alloc_host(uint64_t size)
+	{
+		return (*lookup(npu))->alloc_host(size, addr, host);
+	}
+	uint64_t page() const { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+	uint64_t addr = 0, host = 0;
+};
+
+TEST_F(HostMemory, IsWholePagesThatTheDriverMaps)
+{
+	ASSERT_EQ(alloc_host(page() + 1), 0) << nda_error_detail();
+	const std::string size = std::to_string(2 * page());
+	const std::vector<std::string> calls = mock.calls();
+	EXPECT_EQ(calls[calls.size() - 2], "halHostRegisterCapabilities(0, 3)");
+	EXPECT_EQ(calls.back(), "halHostRegister(+0, " + size + ", 0x0, 0)");
+	EXPECT_EQ(host % page(), 0u);
+	EXPECT_EQ(nda_npu_free(npu, addr), 0) << nda_error_detail();
+	EXPECT_EQ(mock.calls().back(), "halHostUnregisterEx(+0, 0, 0x0)");
+	EXPECT_EQ(mock.count("aclrtFree"), 0u);
+	EXPECT_EQ(nda_npu_free(npu, addr), -EINVAL);
+}
+
+TEST_F(HostMemory, IsSeenByCoresAndTheHostAlike)
+{
+	ASSERT_EQ(alloc_host(page()), 0) << nda_error_detail();
+	const auto *words = reinterpret_cast<const uint64_t *>(host);
+	EXPECT_EQ(words[0], 0u) << "it begins as zeroes";
+	mock.store(addr + 8, 0x1234);
+	EXPECT_EQ(words[1], 0x1234u);
+	uint64_t out = 0, in = 0x5678;
+	EXPECT_EQ(nda_npu_read(npu, &out, addr + 8, 8), 0) << nda_error_detail();
+	EXPECT_EQ(out, 0x1234u);
+	EXPECT_EQ(nda_npu_write(npu, addr + 16, &in, 8), 0) << nda_error_detail();
+	EXPECT_EQ(words[2], 0x5678u);
+	EXPECT_EQ(nda_npu_memset(npu, addr + 16, 0xff, 4), 0) << nda_error_detail();
+	EXPECT_EQ(words[2], 0xffffffffu);
+	EXPECT_EQ(nda_npu_write(npu, addr + page() - 4, &in, 8), -EFAULT);
+	EXPECT_EQ(nda_npu_read(npu, &out, addr - 4, 8), -EFAULT);
+	EXPECT_EQ(nda_npu_free(npu, addr), 0);
+}
+
+TEST_F(HostMemory, IsCopiedFromAndTo)
+{
+	ASSERT_EQ(alloc_host(page()), 0) << nda_error_detail();
+	const uint64_t device = alloc(64);
+	const std::shared_ptr<Npu> &object = *lookup(npu);
+	const auto *words = reinterpret_cast<const uint64_t *>(host);
+	uint64_t value = 0x1234, out = 0;
+	mock.write(device, &value, 8);
+	EXPECT_EQ(object->copy(addr, device, 8), 0) << nda_error_detail();
+	EXPECT_EQ(words[0], 0x1234u);
+	EXPECT_EQ(object->copy(addr + 8, addr, 8), 0) << nda_error_detail();
+	EXPECT_EQ(words[1], 0x1234u);
+	EXPECT_EQ(object->copy(device + 8, addr + 8, 8), 0) << nda_error_detail();
+	mock.read(device + 8, &out, 8);
+	EXPECT_EQ(out, 0x1234u);
+	EXPECT_EQ(nda_npu_free(npu, device), 0);
+	EXPECT_EQ(nda_npu_free(npu, addr), 0);
+}
+
+TEST_F(HostMemory, ThatIsLeftGoesWithTheNpu)
+{
+	ASSERT_EQ(alloc_host(page()), 0) << nda_error_detail();
+	EXPECT_EQ(nda_npu_close(npu), 0);
+	npu = nullptr;
+	EXPECT_EQ(mock.live(), 0u) << mock.live_text();
+}
+
+TEST_F(HostMemory, ThatTheDriverKeepsIsFreedAgain)
+{
+	ASSERT_EQ(alloc_host(page()), 0) << nda_error_detail();
+	mock.fail_call(1, "halHostUnregisterEx", 13);
+	EXPECT_EQ(nda_npu_free(npu, addr), -EBUSY);
+	mock.store(addr, 1); // still there
+	EXPECT_EQ(nda_npu_free(npu, addr), 0) << nda_error_detail();
+}
+
+TEST_F(HostMemory, ThatCannotBeHadIsRefusedWithTheCause)
+{
+	EXPECT_EQ(alloc_host(0), -EINVAL);
+	EXPECT_EQ(alloc_host(UINT64_MAX), -EINVAL);
+	EXPECT_EQ(alloc_host(1ull << 60), -ENOMEM);
+	EXPECT_TRUE(detail_has("1152921504606846976 bytes of host memory"))
+		<< nda_error_detail();
+	mock.fail_call(1, "halHostRegister", 6);
+	EXPECT_EQ(alloc_host(page()), -ENOMEM);
+	EXPECT_TRUE(detail_has("of host memory: HAL error 6")) << nda_error_detail();
+	mock.fail_call(0);
+	mock.maps_to_nothing = true;
+	EXPECT_EQ(alloc_host(page()), -EPROTO);
+	mock.maps_to_nothing = false;
+	mock.aiv_reaches_host = 0;
+	EXPECT_EQ(alloc_host(page()), -EOPNOTSUPP);
+	EXPECT_TRUE(detail_has("its vector cores do not reach host memory"))
+		<< nda_error_detail();
+	mock.set_current_device(-1);
+	EXPECT_EQ(alloc_host(page()), -ENXIO);
+	mock.set_current_device(0);
+	EXPECT_EQ(addr, 0u);
+	EXPECT_EQ(mock.live(), 0u) << mock.live_text();
+}
+
+// As a group registers its heap, of which cores and peers know the NPU's address.
+TEST_F(HostMemory, IsRegisteredAsHostPagesUnderTheNpusAddress)
+{
+	const FakeVerbs verbs;
+	const FakeKernel kernel;
+	nda_nic *nic = nda_nic_open("rxe0", nullptr, 0);
+	ASSERT_NE(nic, nullptr) << nda_error_detail();
+	// What is at the NPU's own addresses no NIC takes.
+	FakeVerbs::state().device_memory = {
+		{mock.memory(), mock.memory_bytes}, {mock.next_npu_addr, 1 << 20}};
+	NpuBuffer heap;
+	ASSERT_EQ(heap.alloc_host(*lookup(npu), 2 * page()), 0) << nda_error_detail();
+	std::shared_ptr<Mr> mr;
+	EXPECT_EQ(Mr::create(*lookup(nic), *lookup(npu),
+			  {heap.addr(), 2 * page(), heap.host(), nullptr},
+			  NDA_ACCESS_LOCAL_WRITE, NDA_MR_ANY, mr),
+		0)
+		<< nda_error_detail();
+	ASSERT_NE(mr, nullptr);
+	EXPECT_EQ(mr->info().way, uint32_t(NDA_MR_HOST));
+	const auto &mrs = FakeVerbs::state().plain_mrs;
+	ASSERT_EQ(mrs.size(), 1u);
+	EXPECT_EQ(mrs[0].addr, heap.host());
+	EXPECT_EQ(mrs[0].iova, heap.addr());
+	mr.reset();
+	heap.reset();
+	EXPECT_EQ(nda_nic_close(nic), 0);
 }
 
 // ---- Without what is optional --------------------------------------------------------

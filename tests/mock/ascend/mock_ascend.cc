@@ -11,7 +11,7 @@
 namespace nda::test {
 namespace {
 
-constexpr uint64_t window_bytes = 256 << 20;
+constexpr uint64_t window_bytes = MockAscend::memory_bytes;
 thread_local int32_t current = -1;
 
 } // namespace

@@ -66,6 +66,9 @@ public:
 	// ---- The device
 	// ------------------------------------------------------------------
 
+	// Where all of its memory lies.
+	static constexpr uint64_t memory_bytes = 256 << 20;
+	uint64_t memory() const { return device_window_; }
 	// Memory of somebody else, of that device.
 	uint64_t alloc(uint64_t size, int32_t device = 0);
 	void free(uint64_t addr);
