@@ -139,8 +139,9 @@ struct nda_import_attr {
  *   EPROTO      what was read is none of the known layouts, or more than one, or has values
  *               that no queue has; the text says which
  *   EOPNOTSUPP  an engine, protocol or number of queues other than those of AIV channels; a
- *               1825 in the INITIAL layout, which has no room for its record; sources of
- *               different formats; a UDMA queue that was used
+ *               1825 in the INITIAL layout, which has no room for its record; another in
+ *               it whose SQ or CQ has a record instead of a register; sources of different
+ *               formats; a UDMA queue that was used
  *   EBUSY       a queue has requests under way, or is imported already
  *   ENXIO       ascend: no current context of the device
  *   ENOMEM      no memory, or none in the NPU

@@ -205,7 +205,8 @@ int Import::read_channel(const nda_import_peer &source, Peer &peer)
 	peer.lkey = peer.local.keys[0];
 	peer.rkey = peer.remote.keys[1];
 	peer.rkey_id = entity.ub ? peer.remote.keys[0] : 0;
-	return check_queue(peer.fields, !entity.ub);
+	peer.own_rings = !entity.ub;
+	return check_queue(peer);
 }
 
 int Import::read_ai_qp(const nda_import_peer &source, Peer &peer)
@@ -225,34 +226,41 @@ int Import::read_ai_qp(const nda_import_peer &source, Peer &peer)
 		return fail(-EINVAL,
 			"the own heap, %llu bytes at 0x%llx, is not memory of %s",
 			hex(attr_.heap_bytes), hex(attr_.heap_addr), npu_->name());
-	return check_queue(peer.fields, false);
+	return check_queue(peer);
 }
 
 // What all formats have in common; their own conditions are checked when it is described.
-int Import::check_queue(const QueueFields &q, bool own_rings) const
+int Import::check_queue(const Peer &peer) const
 {
+	const QueueFields &q = peer.fields;
 	const uint64_t sq_bytes = uint64_t{q.sq_depth} * q.wqe_bytes;
-	const uint64_t cq_bytes = uint64_t{q.cq_depth} * (q.cqe_bytes ? q.cqe_bytes : 32);
 	const uint32_t most =
 		q.format == NDA_FORMAT_HNS1825 ? hns1825_number_max : number_max;
 	if (q.number > most || q.cq_number > number_max)
 		return fail(-EPROTO, "its number 0x%x, or its CQ's 0x%x, is too large",
 			q.number, q.cq_number);
-	if (!q.sq_addr || !q.cq_addr || overflows(q.sq_addr, sq_bytes) ||
-		overflows(q.cq_addr, cq_bytes))
+	if (!q.sq_addr || !q.cq_addr || overflows(q.sq_addr, sq_bytes))
 		return fail(-EPROTO,
 			"SQ of %u * %u at 0x%llx, CQ of %u * %u at 0x%llx: these are no "
 			"rings",
 			q.sq_depth, q.wqe_bytes, hex(q.sq_addr), q.cq_depth, q.cqe_bytes,
 			hex(q.cq_addr));
-	if (own_rings &&
-		(!npu_->may_contain(q.sq_addr, sq_bytes) ||
-			!npu_->may_contain(q.cq_addr, cq_bytes)))
-		return fail(-EFAULT,
-			"SQ of %llu bytes at 0x%llx, CQ of %llu at 0x%llx: not memory of "
-			"%s",
-			hex(sq_bytes), hex(q.sq_addr), hex(cq_bytes), hex(q.cq_addr),
-			npu_->name());
+	if (peer.own_rings && !npu_->may_contain(q.sq_addr, sq_bytes))
+		return fail(-EFAULT, "SQ of %llu bytes at 0x%llx: not memory of %s",
+			hex(sq_bytes), hex(q.sq_addr), npu_->name());
+	return 0;
+}
+
+// As long as the data plane takes it to be, which is for the format to say.
+int Import::check_cq(const Peer &p) const
+{
+	const uint64_t bytes = uint64_t{p.queue.cq_depth} * p.queue.cqe_stride;
+	if (overflows(p.queue.cq_base, bytes))
+		return fail(-EPROTO, "CQ of %llu bytes at 0x%llx: it is no ring",
+			hex(bytes), hex(p.queue.cq_base));
+	if (p.own_rings && !npu_->may_contain(p.queue.cq_base, bytes))
+		return fail(-EFAULT, "CQ of %llu bytes at 0x%llx: not memory of %s",
+			hex(bytes), hex(p.queue.cq_base), npu_->name());
 	return 0;
 }
 
@@ -359,7 +367,7 @@ int Import::describe(uint32_t pe)
 		foreign.scratch_remote = p.remote.addr;
 	}
 	if (describe_foreign_queue(foreign, p.index, p.queue))
-		return 0;
+		return check_cq(p);
 	return fail(-EPROTO,
 		"queue 0x%x of format %d cannot be used: SQ of %u at 0x%llx, CQ of %u * %u "
 		"at "

@@ -34,6 +34,7 @@ private:
 	struct Peer {
 		bool valid = false;
 		QueueFields fields = {};
+		bool own_rings = false; // they are of this NPU's memory
 		BufferFields local = {}, remote = {};
 		uint32_t lkey = 0, rkey = 0, rkey_id = 0;
 		uint32_t index = 0; // to which all is done
@@ -48,7 +49,8 @@ private:
 	int read_ai_qp(const nda_import_peer &source, Peer &peer);
 	int read_buffer(const char *what, uint64_t addr, bool ub, BufferFields &out);
 	int read_npu(const char *what, uint64_t addr, void *out, uint64_t size);
-	int check_queue(const QueueFields &q, bool own_rings) const;
+	int check_queue(const Peer &peer) const;
+	int check_cq(const Peer &peer) const;
 	int read_indices(Peer &peer);
 	int agree();
 	int check_areas() const;

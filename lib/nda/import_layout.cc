@@ -176,6 +176,24 @@ int check_layout(const uint8_t *sq, nda_import_layout asked, nda_import_layout &
 	return 0;
 }
 
+// Later layouts have a register and a record beside each other; this one has either, and
+// all that can be imported in it rings registers.
+int check_modes(const uint8_t *sq, const uint8_t *cq)
+{
+	const struct {
+		const char *queue;
+		int mode;
+	} doorbells[] = {{"send", at<int8_t>(sq, 52)}, {"completion", at<int8_t>(cq, 52)}};
+	for (const auto &doorbell : doorbells)
+		if (doorbell.mode != 0)
+			return fail(-EOPNOTSUPP,
+				"the %s queue's doorbell is of mode %d, a record in "
+				"memory; the "
+				"format needs a register, mode 0",
+				doorbell.queue, doorbell.mode);
+	return 0;
+}
+
 void decode_initial(const uint8_t *sq, const uint8_t *cq, QueueFields &q)
 {
 	q.sq_doorbell = u64(sq, 32);
@@ -278,6 +296,8 @@ int decode_roce(const uint8_t sq[context_bytes], const uint8_t cq[context_bytes]
 	else
 		decode_split(sq, cq, q);
 	rc = check_format(format, q);
+	if (!rc && q.layout == NDA_IMPORT_LAYOUT_INITIAL)
+		rc = check_modes(sq, cq);
 	if (!rc && q.format == NDA_FORMAT_HNS1825)
 		rc = decode_doorbell_fields(sq, q);
 	if (!rc)

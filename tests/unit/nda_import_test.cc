@@ -266,6 +266,51 @@ TEST_F(Import, OfXscaleInEachLayoutGivesTheSameQueue)
 	}
 }
 
+// A record in memory is no register.
+TEST_F(Import, OfXscaleWhoseSendQueueHasNoRegisterIsRefused)
+{
+	ForeignQueueValues v = xscale();
+	v.mode = 1;
+	const Bytes sq = roce_sq(v, Generation::initial);
+	v.mode = 0;
+	use(ForeignEntity(memory, false, sq, roce_cq(v, Generation::initial), v));
+	expect_refused(EOPNOTSUPP, "PE 1: the send queue's doorbell is of mode 1");
+}
+
+TEST_F(Import, OfXscaleWhoseCqHasNoRegisterIsRefused)
+{
+	ForeignQueueValues v = xscale();
+	const Bytes sq = roce_sq(v, Generation::initial);
+	for (const int8_t mode : {1, -1}) {
+		v.mode = mode;
+		use(ForeignEntity(memory, false, sq, roce_cq(v, Generation::initial), v));
+		expect_refused(EOPNOTSUPP, "PE 1: the completion queue's doorbell is of");
+	}
+}
+
+// Entries of the size that the format has by default.
+TEST_F(Import, OfACqThatIsShorterThanItsEntriesIsRefused)
+{
+	ForeignQueueValues v = xscale();
+	v.cq = memory.alloc(v.cq_depth * 32);
+	v.cqe_bytes = 0;
+	use(roce(v, Generation::split));
+	expect_refused(EFAULT, "PE 1: CQ of 2097152 bytes at");
+	uint8_t first = 0xee;
+	mock.read(v.cq, &first, 1);
+	EXPECT_EQ(first, 0);
+}
+
+// The 1825's ring has a power of two of them, whatever the number that is told.
+TEST_F(Import, OfACqThatIsShorterThanItsRingIsRefused)
+{
+	ForeignQueueValues v = hns1825();
+	v.cq_depth = 31 * 1024;
+	v.cq = memory.alloc(v.cq_depth * 64);
+	use(roce(v, Generation::vendor));
+	expect_refused(EFAULT, "PE 1: CQ of 2097152 bytes at");
+}
+
 TEST_F(Import, OfAnXscaleQueueThatWasNeverUsedMakesItsCqEmpty)
 {
 	const ForeignQueueValues v = xscale();
@@ -660,7 +705,8 @@ TEST_F(HostileEntity, WhoseRingsAreNoneIsRefused)
 	refused([](ForeignQueueValues &q) { q.sq_depth = 0x80000000; }, EFAULT);
 	refused([](ForeignQueueValues &q) { q.sq_depth = 1000; }, EPROTO);
 	refused([](ForeignQueueValues &q) { q.cq_depth = 0; }, EPROTO);
-	refused([](ForeignQueueValues &q) { q.cq_depth = 0xffffffff; }, EFAULT);
+	refused([](ForeignQueueValues &q) { q.cq_depth = 0xffffffff; }, EPROTO);
+	refused([](ForeignQueueValues &q) { q.cq_depth = 1 << 20; }, EFAULT);
 	refused([](ForeignQueueValues &q) { q.cqe_bytes = 20; }, EPROTO);
 	refused([](ForeignQueueValues &q) { q.sq += 8; }, EFAULT);
 	refused([](ForeignQueueValues &q) { q.sq_doorbell = 0; }, EPROTO);
