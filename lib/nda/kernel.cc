@@ -315,7 +315,9 @@ int Kernel::export_memory(uint64_t va, uint64_t size, uint32_t flags, KernelExpo
 		why = "too many objects of this process";
 	} else if (rc == -EPERM) {
 		why = flags & NDA_EXPORT_ALLOW_PINNED
-			? "importers that cannot let go are not allowed here"
+			? "importers that cannot let go are not allowed here; module nda "
+			  "takes them with sink_remap=1, or unsafe_pinned=1 and "
+			  "CAP_SYS_ADMIN"
 			: "/dev/nda was opened by another process (before a fork?)";
 	}
 	return fail(rc, "%s: export 0x%llx, %llu bytes, as dma-buf: %s", path, hex(va),

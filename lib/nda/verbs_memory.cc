@@ -207,9 +207,11 @@ Order::Words Order::dmabuf()
 		return {NDA_MR_NO_EXPORT, 0, "/dev/nda makes none on this kernel"};
 	Words words = import(*kernel, 0);
 	if (words.reason == NDA_MR_NO_DMABUF) {
-		Words again = import(*kernel, NDA_EXPORT_ALLOW_PINNED);
+		const Words again = import(*kernel, NDA_EXPORT_ALLOW_PINNED);
 		if (out_.mr)
 			return again;
+		if (again.text != words.text)
+			words.text += "; one that it may keep: " + again.text;
 	}
 	return words;
 }

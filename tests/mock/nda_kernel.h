@@ -67,6 +67,7 @@ public:
 		std::vector<Range> npu_memory;
 		std::vector<uint64_t> doorbell_pages;
 		std::map<uint32_t, int> refused; // errno by the ioctl's number
+		int pinned_error = 0;            // of exports that may be kept
 		// Of /dev/nda_soft.
 		int soft_open_error = ENOENT;
 		uint64_t soft_abi = NDA_SOFT_ABI_VERSION;
@@ -250,6 +251,8 @@ private:
 			return failed(EINVAL);
 		if (!(s.features & NDA_FEATURE_EXPORT) || !is_npu_memory(arg.va, arg.len))
 			return failed(EOPNOTSUPP);
+		if (s.pinned_error && (arg.flags & NDA_EXPORT_ALLOW_PINNED))
+			return failed(s.pinned_error);
 		const uint64_t page = host_page_bytes(), begin = arg.va & ~(page - 1);
 		const uint64_t end = (arg.va + arg.len + page - 1) & ~(page - 1);
 		const int fd = memfd_create("dma-buf", MFD_CLOEXEC);

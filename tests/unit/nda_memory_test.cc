@@ -234,6 +234,22 @@ TEST_F(Memory, OfANicThatCannotLetGoIsExportedForKeeps)
 	EXPECT_EQ(nda_mr_deregister(mr), 0);
 }
 
+TEST_F(Memory, ThatMayNotBeExportedForKeepsSaysSo)
+{
+	kernel_knows_memory();
+	memory_is_the_npus();
+	rdma().dmabuf_error = 0;
+	rdma().dmabuf_pins = true;
+	module().pinned_error = EPERM;
+	EXPECT_EQ(mr_at(0, 4096), nullptr);
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_EQ(reason(tried(), NDA_MR_DMABUF), uint32_t(NDA_MR_NO_DMABUF));
+	EXPECT_TRUE(detail_has("takes no dma-bufs")) << nda_error_detail();
+	EXPECT_TRUE(detail_has("importers that cannot let go are not allowed here; module "
+			       "nda takes them with sink_remap=1"))
+		<< nda_error_detail();
+}
+
 struct NoDmabuf {
 	const char *name;
 	void (*make)();
