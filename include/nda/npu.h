@@ -84,9 +84,11 @@ enum nda_npu_flags {
  * Where the kernel's modules are loaded they have a part in it. A register of a NIC in the
  * host's address space is mapped by way of a second mapping, which /dev/nda makes, if the
  * NPU is a PCI device known to it: the page then stays the NIC's for as long, and the
- * mapping goes when the NIC does. For a queue of Soft-RoCE /dev/nda_soft watches the memory
- * that cores write to, and has the device look at the queue: no thread of this process is
- * needed. Where that is not possible it goes without.
+ * mapping goes when the NIC does. No NPU that can be opened is one today: the software's
+ * has no PCI function, and an Ascend NPU's is not asked for, since its driver would not
+ * find the page. For a queue of Soft-RoCE /dev/nda_soft watches the memory that cores write
+ * to, and has the device look at the queue: no thread of this process is needed. Where that
+ * is not possible it goes without.
  *
  * The thread is started with the first such doorbell of an NPU. It sleeps when there is
  * nothing to do; a kernel wakes it if such a doorbell existed when it was launched, else
@@ -131,7 +133,8 @@ struct nda_npu_attr {
  *   EACCES           soft:kernel: /dev/nda_soft is not the caller's to open
  *   ENXIO            ascend: no current context, or one of another device
  *   EOPNOTSUPP       ascend: ASCEND_RT_VISIBLE_DEVICES is set, and the runtime cannot
- *                    tell which device it means; or a stub library
+ *                    tell which device it means; or a stub library; or
+ *                    NDA_NPU_DOORBELL_KERNEL, which no Ascend NPU has
  *   ENOSPC           16 NPUs are open in this process, the most that can be, since the
  *                    callbacks of struct ibv_extend_ops have no cookie
  *   ENOMEM           no memory, or none of the size asked for

@@ -85,6 +85,11 @@ int AscendNpu::open(const char *id_text, const nda_npu_attr &a, std::shared_ptr<
 			"npu ascend:%d: memory_bytes %llu: only the software NPU's can be "
 			"chosen",
 			id, hex(a.memory_bytes));
+	if (a.flags & NDA_NPU_DOORBELL_KERNEL)
+		return fail(-EOPNOTSUPP,
+			"npu ascend:%d: NDA_NPU_DOORBELL_KERNEL: which PCI function it is "
+			"is not known, so that /dev/nda maps no doorbell for it",
+			id);
 	AscendApi api = {};
 	uint32_t logic_id = 0;
 	int rc = load_ascend(api);
@@ -109,6 +114,8 @@ int AscendNpu::logic_id_of(const AscendApi &api, int32_t id, uint32_t &logic_id)
 {
 	int32_t found = id;
 	if (!api.get_logic_id) {
+		// Not secure_getenv: what the runtime went by is asked, and by it nothing
+		// is loaded or opened.
 		if (getenv("ASCEND_RT_VISIBLE_DEVICES"))
 			return fail(-EOPNOTSUPP,
 				"ASCEND_RT_VISIBLE_DEVICES is set, and the runtime has no "

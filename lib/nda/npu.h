@@ -115,7 +115,10 @@ public:
 	nda_doorbell doorbell_way(uint64_t addr, int &error);
 	// -ESTALE: the kernel took a page of registers away.
 	int check_doorbells() { return watched_registers_.check(); }
-	// The PCI function that it is, for the kernel; false: none, or not known.
+	// The PCI function that it is, for the kernel; false: none, or not known, as of
+	// every NPU there is today. Of an Ascend NPU it is not asked for: the page that the
+	// kernel maps appears with the first touch of the CPU, and the vendor's driver, to
+	// which the page would be given, walks page tables and would find none.
 	virtual bool pci_function(nda_ioc_bdf &) const { return false; }
 	// If it is proxied, what a core wrote there and nobody has rung yet is forgotten,
 	// as is the error.

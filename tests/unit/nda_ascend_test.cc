@@ -175,6 +175,17 @@ TEST_F(Opening, RefusesWhatIsTheSoftwaresAlone)
 	EXPECT_TRUE(mock.calls().empty());
 }
 
+TEST_F(Opening, WithDoorbellsOfTheKernelIsRefused)
+{
+	nda_npu_attr attr = {};
+	attr.flags = NDA_NPU_DOORBELL_KERNEL;
+	EXPECT_EQ(open_error("ascend:0", &attr), EOPNOTSUPP);
+	EXPECT_TRUE(detail_has("npu ascend:0: NDA_NPU_DOORBELL_KERNEL: "))
+		<< nda_error_detail();
+	EXPECT_TRUE(detail_has("PCI function")) << nda_error_detail();
+	EXPECT_TRUE(mock.calls().empty());
+}
+
 TEST_F(Opening, WithoutAContextIsRefusedWithWhatToDo)
 {
 	mock.set_current_device(-1);
