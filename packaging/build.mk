@@ -100,10 +100,18 @@ PACKAGE_ENV = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL SOURCE_DATE_EPOCH=$(PACKAG
 	CCACHE_DIR=$(or $(CCACHE_DIR),$(HOME)/.cache/ccache) CCACHE_BASEDIR=$(CURDIR)
 PACKAGE_JOBS = $(or $(patsubst -j%,%,$(filter -j%,$(MAKEFLAGS))),$(shell nproc))
 
+# Writes the names of the tree's files to the file $(1): git's, or all but what builds leave.
+define list_tree
+	$(Q){ [ -e .git ] && git ls-files -z >$(1) 2>/dev/null; } || \
+		find . \( -path ./.git -o -path ./build -o -path ./output \) -prune -o \
+			! -type d -printf '%P\0' >$(1)
+endef
+
 deb: need-build need-deb
 	@rm -rf $(DEB_DIR)
 	@mkdir -p $(DEB_TREE)
-	@tar -c --exclude=./build --exclude=./.git . | tar -x -C $(DEB_TREE)
+	$(call list_tree,$(DEB_DIR)/tree)
+	@tar -c --null -T $(DEB_DIR)/tree | tar -x -C $(DEB_TREE)
 	@mv $(DEB_TREE)/packaging/debian $(DEB_TREE)/debian
 	@for file in control changelog nda-dkms.postinst; do \
 		$(fill_in) -e 's|@MAINTAINER@|$(DEB_MAINTAINER)|' \
@@ -127,11 +135,12 @@ RPM_FLAGS = --nodeps --define "optflags $$(flags CXXFLAGS)" \
 RPM_ENV = CPPFLAGS="$$(flags CPPFLAGS)"
 endif
 
-rpm: need-build need-rpm
+rpm: need-build need-rpm | $(filter deb,$(MAKECMDGOALS))
 	@rm -rf $(RPM_DIR)
 	@mkdir -p $(RPM_DIR)/SOURCES $(RPM_DIR)/SPECS
-	@tar -cz --exclude=./build --exclude=./.git --transform 's|^\.|nda-$(NDA_VERSION)|' \
-		-f $(RPM_DIR)/SOURCES/nda-$(NDA_VERSION).tar.gz .
+	$(call list_tree,$(RPM_DIR)/tree)
+	@tar -cz --null -T $(RPM_DIR)/tree --transform 's|^|nda-$(NDA_VERSION)/|S' \
+		-f $(RPM_DIR)/SOURCES/nda-$(NDA_VERSION).tar.gz
 	@for spec in nda nda-dkms; do \
 		$(fill_in) -e 's|@MAINTAINER@|$(DEB_MAINTAINER)|' \
 			-e "s|@RPM_DATE@|$$(LC_ALL=C date -u -d @$(PACKAGE_DATE) '+%a %b %d %Y')|" \

@@ -29,6 +29,14 @@ gone()
 		'${binary:Package}\n' | sed 's/:.*//' | grep -xF "$(echo "$ours" | tr ' ' '\n')")
 }
 
+# What nda-info would say of a library that is missing, of another version or elsewhere, or of a
+# software NPU that cannot be opened.
+finds_its_own()
+{
+	in_root "$root" nda-info --check --json >"$work/info"
+	[ $? -le 1 ] && grep '"schema": ' "$work/info" && ! grep -E '"id": "(library|soft-npu)' "$work/info"
+}
+
 # compiles PKG-CONFIG-NAME FILE: into /tmp/program, with what pkg-config says
 compiles()
 {
@@ -63,11 +71,14 @@ for program in "$root"/usr/bin/nda-*; do
 	check "nda-utils: $program links" links "$program"
 	check "nda-utils: $program tells its version" says "$NDA_VERSION" "$program" --version
 done
+check 'nda-utils: nda-info finds what it came with' finds_its_own
 for nic in hns1825 xscale in_die udma; do
 	check "nda-utils: nda-perf moves data over $nic" in_root "$root" \
 		nda-perf put --nic "soft:$nic" --pes 2 --sizes 8,64K --verify
 done
+with_systemd
 gone
+check 'nda-utils: its Soft-RoCE devices are stopped' stopped
 
 alone dev libibv-extend-dev
 check 'libibv-extend-dev: a program compiles' compiles libibv_extend extend_program.c

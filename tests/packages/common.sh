@@ -58,11 +58,14 @@ with_dependencies()
 }
 
 # Every name in the root but those of what package managers and the machine keep for themselves:
-# lists, caches, logs, the copies of /etc/group that stay beside it, DKMS's own signing key.
+# lists, caches, logs, the copies of /etc/group that stay beside it, DKMS's own signing key; and
+# what with_systemd makes.
 list_files()
 {
 	(cd "$root" && find . -xdev \( -path ./proc -o -path ./sys -o -path ./dev -o -path ./srv/nda \
-		-o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/cache -o -path ./var/log \
+		-o -path ./var/lib/apt -o -path ./var/lib/dpkg -o -path ./var/lib/rpm \
+		-o -path ./run/systemd -o -path ./run/systemctl-calls -o -path ./usr/sbin/systemctl \
+		-o -path ./var/cache -o -path ./var/log \
 		-o -path './etc/*-' -o -path ./etc/.pwd.lock -o -path './var/lib/dkms/mok.*' \) \
 		-prune -o -printf '%P %y\n') | sort
 }
@@ -91,4 +94,38 @@ says()
 	shift
 	in_root "$root" "$@" >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
 	grep -F -e "$text" "$work/said" || { cat "$work/said"; return 1; }
+}
+
+installed_for() # installed_for VERSION KERNEL: DKMS has nda's modules there, of that version
+{
+	in_root "$root" dkms status >"$work/status" || return 1
+	cat "$work/status"
+	grep -q "^nda/$1, $2,.*: installed" "$work/status" || return 1
+	for module in nda nda_ascend nda_peermem nda_soft; do
+		in_root "$root" modinfo -k "$2" -F version "$module" || return 1
+	done | sort -u >"$work/versions"
+	cat "$work/versions"
+	[ "$(cat "$work/versions")" = "$1" ]
+}
+
+# As far as packages see, systemd runs in the root, and starts two devices when their network
+# devices come. What it is asked goes to a file.
+with_systemd()
+{
+	mkdir -p "$root/run/systemd/system"
+	# Scripts of rpm look in few places.
+	printf '#!/bin/sh\necho "$@" >>/run/systemctl-calls\n' >"$root/usr/sbin/systemctl"
+	chmod +x "$root/usr/sbin/systemctl"
+	for name in eth0 eth1; do
+		wants=$root/etc/systemd/system/sys-subsystem-net-devices-$name.device.wants
+		mkdir -p "$wants"
+		ln -s /lib/systemd/system/nda-rxe@.service "$wants/nda-rxe@$name.service"
+	done
+}
+
+# The instances were stopped; see with_systemd.
+stopped()
+{
+	cat "$root/run/systemctl-calls"
+	grep -qxF 'stop nda-rxe@*.service' "$root/run/systemctl-calls"
 }

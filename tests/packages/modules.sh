@@ -12,16 +12,8 @@ set -u
 # shellcheck source-path=SCRIPTDIR source=../../packaging/META
 . "$(dirname "$0")/../../packaging/META"
 
-installed_for() # installed_for VERSION KERNEL
-{
-	in_root "$root" dkms status >"$work/status" || return 1
-	cat "$work/status"
-	grep -q "^nda/$1, $2,.*: installed" "$work/status" || return 1
-	for module in nda nda_ascend nda_peermem nda_soft; do
-		in_root "$root" modinfo -k "$2" -F version "$module" || return 1
-	done | sort -u >"$work/versions"
-	cat "$work/versions"
-}
+fails() { ! "$@"; }
+not_added() { in_root "$root" dkms status >"$work/status" && ! grep nda "$work/status"; }
 
 new_root dev
 check 'without headers: what nda-dkms needs can be installed' with_dependencies new nda-dkms
@@ -37,6 +29,11 @@ for kernel in $kernels; do
 	in_root "$root" depmod "$kernel" 2>/dev/null
 done
 list_files >"$work/before"
+touch "$root/etc/dkms/no-autoinstall"
+check 'without automatic builds: nda-dkms can be installed' apt_in "$root" install nda-dkms
+check 'without automatic builds: nothing is built' not_added
+rm "$root/etc/dkms/no-autoinstall"
+check 'without automatic builds: nda-dkms is purged without a trace' purge nda-dkms
 # The second kernel comes after the older package.
 first=${kernels%% *} second=${kernels##* }
 mv "$root/lib/modules/$second" "$work/"
@@ -44,10 +41,17 @@ check 'the older nda-dkms can be installed' apt_in "$root" install nda-dkms
 check "the older modules are installed for $first" installed_for 0.0.1 "$first"
 mv "$work/$second" "$root/lib/modules/"
 check 'the newer packages can be seen' use_repository "$root" "$start/new"
-check 'the upgrade works' apt_in "$root" install nda-dkms
+# One that nothing can be built for, which DKMS comes to first.
+broken=$root/lib/modules/0.0.0-broken
+mkdir -p "$broken/build/include"
+echo '$(error broken)' >"$broken/build/Makefile"
+printf 'CONFIG_%s=y\n' MODULES PCI DMA_SHARED_BUFFER MMU_NOTIFIER IOMMU_API >"$broken/build/.config"
+check 'the upgrade fails where a kernel is broken' fails apt_in "$root" install nda-dkms
 for kernel in $first $second; do
 	check "the modules are installed for $kernel" installed_for "$NDA_VERSION" "$kernel"
 done
+rm -r "$broken"
+check 'without that kernel it can be configured' in_root "$root" dpkg --configure nda-dkms
 check 'the older ones are gone' sh -c "! ls -d $root/usr/src/nda-0.0.1 $root/var/lib/dkms/nda/0.0.1"
 check 'nda-dkms is purged without a trace' purge nda-dkms
 check 'the group stays' says nda: grep '^nda:' /etc/group

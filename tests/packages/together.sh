@@ -41,6 +41,12 @@ check 'they are the older ones' versions_are 0.0.1
 conf=/etc/libibverbs_extend.d/nda_rxe.driver
 echo '# changed by an administrator' >>"$root$conf"
 check 'the newer packages can be seen' use_repository "$root" "$start/new"
+would_install() # would_install PACKAGE ANOTHER: to upgrade the first takes the other along
+{
+	says "Inst $2 [0.0.1]" apt-get -s -q --no-install-recommends install "$1"
+}
+check 'libnda1 comes with the drivers of its release' would_install libnda1 nda-extend-drivers
+check 'the drivers come with their libnda1' would_install nda-extend-drivers libnda1
 check 'the upgrade works' apt_in "$root" dist-upgrade
 # shellcheck source-path=SCRIPTDIR source=../../packaging/META
 . "$(dirname "$0")/../../packaging/META"
