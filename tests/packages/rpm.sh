@@ -12,18 +12,24 @@ set -u
 . "$(dirname "$0")/../../packaging/META"
 rpms=$(readlink -f "$NDA_TEST_BUILD/rpm")
 
+start_rpm() # in a new root: what systems with rpm have, and this has not
+{
+	mkdir -p "$root/usr/share/licenses" && rpm_in --initdb
+}
+
 rpm_in() # rpm_in ARGUMENT...: of rpm, about the root
 {
 	# shellcheck disable=SC2016
 	unshare --mount --pid --fork --kill-child sh -c '
 		root=$1
 		shift
-		mount -t proc proc "$root/proc" && exec rpm --root "$root" --nodeps "$@"' rpm "$root" "$@"
+		mount -t proc proc "$root/proc" &&
+			exec rpm --root "$root" --dbpath /var/lib/rpm "$@"' rpm "$root" "$@"
 }
 
 erased() # erased PACKAGE...: and nothing is there but what was there before
 {
-	rpm_in -e "$@" || return 1
+	rpm_in -e --nodeps "$@" || return 1
 	list_files >"$work/after"
 	diff "$work/before" "$work/after"
 }
@@ -61,37 +67,40 @@ headers_package()
 	rpmbuild -bb --define "_topdir $work/rpm" "$work/headers.spec"
 }
 
-new_root dkms
-check 'nda-dkms: what it needs can be installed' with_dependencies new nda-dkms
-kernels=$(cd "$root/lib/modules" && echo *)
-first=${kernels%% *} second=${kernels##* }
-for kernel in $first $second; do
-	in_root "$root" depmod "$kernel" 2>/dev/null
-done
-check 'the package manager starts' rpm_in --initdb
-list_files >"$work/before"
-mv "$root/lib/modules/$second" "$work/"
-check 'nda-dkms: can be installed' rpm_in -U "$rpms/RPMS/noarch/nda-dkms-$NDA_VERSION"-*.rpm
-check "nda-dkms: the modules are installed for $first" installed_for "$NDA_VERSION" "$first"
-touch "$work/then"
-check 'nda-dkms: a newer release can be built' rebuilt
-check 'nda-dkms: the upgrade works' rpm_in -U "$work/rpm/RPMS/noarch/nda-dkms-$NDA_VERSION"-*.rpm
-check 'nda-dkms: the newer release is built anew' built_since "$work/then" "$first"
-check "nda-dkms: it is installed for $first" installed_for "$NDA_VERSION" "$first"
-mv "$work/$second" "$root/lib/modules/"
-check 'headers can be packed' headers_package
-check 'headers can be installed' rpm_in -U "$work"/rpm/RPMS/noarch/kernel-devel-*.rpm
-check "nda-dkms: with its headers comes $second" installed_for "$NDA_VERSION" "$second"
-check 'nda-dkms: goes without a trace' erased kernel-devel nda-dkms
-
 new_root run
-check 'user space: the package manager starts' rpm_in --initdb
+check 'user space: the package manager starts' start_rpm
 list_files >"$work/before"
-check 'user space: can be installed' rpm_in -U "$rpms"/RPMS/*/libibv_extend-[0-9]*.rpm \
+check 'user space: can be installed' rpm_in -U --nodeps "$rpms"/RPMS/*/libibv_extend-[0-9]*.rpm \
 	"$rpms"/RPMS/*/libnda-[0-9]*.rpm "$rpms"/RPMS/*/nda-extend-drivers-[0-9]*.rpm \
 	"$rpms"/RPMS/*/nda-utils-[0-9]*.rpm
 with_systemd
 check 'user space: goes without a trace' erased nda-utils nda-extend-drivers libnda libibv_extend
 check 'nda-utils: its Soft-RoCE devices are stopped' stopped
+
+new_root dkms
+check 'nda-dkms: what it needs can be installed' with_dependencies new nda-dkms
+check 'nda-dkms: what dkms --rpm_safe_upgrade needs can be installed' apt_in "$root" install procps
+kernels=$(cd "$root/lib/modules" && echo *)
+first=${kernels%% *} second=${kernels##* }
+for kernel in $first $second; do
+	in_root "$root" depmod "$kernel" 2>/dev/null
+done
+check 'nda-dkms: the package manager starts' start_rpm
+list_files >"$work/before"
+mv "$root/lib/modules/$second" "$work/"
+check 'nda-dkms: can be installed' rpm_in -U --nodeps \
+	"$rpms/RPMS/noarch/nda-dkms-$NDA_VERSION"-*.rpm
+check "nda-dkms: the modules are installed for $first" installed_for "$NDA_VERSION" "$first"
+touch "$work/then"
+check 'nda-dkms: a newer release can be built' rebuilt
+check 'nda-dkms: the upgrade works' rpm_in -U --nodeps \
+	"$work/rpm/RPMS/noarch/nda-dkms-$NDA_VERSION"-*.rpm
+check 'nda-dkms: the newer release is built anew' built_since "$work/then" "$first"
+check "nda-dkms: it is installed for $first" installed_for "$NDA_VERSION" "$first"
+mv "$work/$second" "$root/lib/modules/"
+check 'headers can be packed' headers_package
+check 'headers can be installed' rpm_in -U --nodeps "$work"/rpm/RPMS/noarch/kernel-devel-*.rpm
+check "nda-dkms: with its headers comes $second" installed_for "$NDA_VERSION" "$second"
+check 'nda-dkms: goes without a trace' erased kernel-devel nda-dkms
 
 finish
