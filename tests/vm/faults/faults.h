@@ -6,6 +6,8 @@
 #ifndef NDA_FAULTS_H
 #define NDA_FAULTS_H
 
+#include "compat/compat.h"
+
 #include <linux/cdev.h>
 #include <linux/dma-buf.h>
 #include <linux/dma-mapping.h>
@@ -66,6 +68,13 @@ NDA_FAULTY(int, mmu_interval_notifier_insert, -ENOMEM,
 	   (struct mmu_interval_notifier * notifier, struct mm_struct *mm, unsigned long start,
 	    unsigned long length, const struct mmu_interval_notifier_ops *ops),
 	   (notifier, mm, start, length, ops))
+NDA_FAULTY(struct workqueue_struct *, alloc_workqueue, NULL,
+	   (const char *name, unsigned int flags, int max), ("%s", flags, max, name))
+NDA_FAULTY(struct class *, class_create, ERR_PTR(-ENOMEM), (const char *name), (name))
+NDA_FAULTY(struct device *, device_create_with_groups, ERR_PTR(-ENOMEM),
+	   (struct class * class, struct device *parent, dev_t dev, void *data,
+	    const struct attribute_group **groups, const char *name),
+	   (class, parent, dev, data, groups, "%s", name))
 NDA_FAULTY(int, alloc_chrdev_region, -EBUSY,
 	   (dev_t * dev, unsigned int base, unsigned int count, const char *name),
 	   (dev, base, count, name))
@@ -106,6 +115,12 @@ NDA_FAULTY(int, bus_register_notifier, -ENOMEM,
 #define pin_user_pages_fast nda_faulty_pin_user_pages_fast
 #undef mmu_interval_notifier_insert
 #define mmu_interval_notifier_insert nda_faulty_mmu_interval_notifier_insert
+#undef alloc_workqueue
+#define alloc_workqueue nda_faulty_alloc_workqueue
+#undef class_create
+#define class_create nda_faulty_class_create
+#undef device_create_with_groups
+#define device_create_with_groups nda_faulty_device_create_with_groups
 #undef alloc_chrdev_region
 #define alloc_chrdev_region nda_faulty_alloc_chrdev_region
 #undef cdev_add
