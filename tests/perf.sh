@@ -7,13 +7,10 @@
 . tests/script.sh
 
 perf=${NDA_TEST_BUILD:-build}/bin/nda-perf
-# NDA_TEST_DOORBELL=map|proxy: cores ring in this way; the words go before the command.
-way=${NDA_TEST_DOORBELL:+--doorbell=$NDA_TEST_DOORBELL}
 
 run() # run ARGUMENT...: status, $dir/out, $dir/err
 {
-	# shellcheck disable=SC2086
-	timeout -k 5 120 "$perf" $way "$@" >"$dir/out" 2>"$dir/err"
+	timeout -k 5 120 "$perf" "$@" >"$dir/out" 2>"$dir/err"
 	status=$?
 }
 
