@@ -77,7 +77,8 @@ done
 start_job()
 {
 	set -m
-	"$perf" "$@" >"$dir/out" 2>"$dir/err" &
+	# Whoever runs the tests in the background may have it ignored.
+	env --default-signal=INT "$perf" "$@" >"$dir/out" 2>"$dir/err" &
 	job=$!
 	set +m
 	for _ in $(seq 400); do
