@@ -14,7 +14,7 @@ rpms=$(readlink -f "$NDA_TEST_BUILD/rpm")
 
 start_rpm() # in a new root: what systems with rpm have, and this has not
 {
-	mkdir -p "$root/usr/share/licenses" && rpm_in --initdb
+	mkdir -p "$root/usr/share/licenses" "$root/usr/src/kernels" && rpm_in --initdb
 }
 
 rpm_in() # rpm_in ARGUMENT...: of rpm, about the root
