@@ -171,6 +171,7 @@ void Kernel::listen()
 		NDA_LOG(LogLevel::warn, "%s: ask for events: %s", path, errno_text(rc));
 	else
 		event_ = std::move(event);
+	listener_ = getpid();
 }
 
 Kernel::~Kernel()
@@ -416,7 +417,8 @@ int Kernel::destroy(uint32_t handle) const
 bool Kernel::revocations(uint64_t &n) const
 {
 	uint64_t more = 0;
-	if (!event_)
+	// What a child reads its parent would miss.
+	if (!event_ || getpid() != listener_)
 		return false;
 	const std::lock_guard<std::mutex> lock(mutex_);
 	if (read(event_.get(), &more, sizeof(more)) == sizeof(more))

@@ -9,6 +9,8 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <sys/types.h>
+#include <utility>
 
 #include <uapi/nda.h>
 
@@ -58,7 +60,7 @@ struct KernelExport {
 class KernelDoorbell {
 public:
 	KernelDoorbell() = default;
-	KernelDoorbell(KernelDoorbell &&) noexcept = default;
+	KernelDoorbell(KernelDoorbell &&other) noexcept { *this = std::move(other); }
 	KernelDoorbell &operator=(KernelDoorbell &&other) noexcept;
 	~KernelDoorbell() { reset(); }
 
@@ -112,11 +114,11 @@ public:
 	// access: NDA_ACCESS_* of uapi/nda.h.
 	int pin_host(uint64_t va, uint64_t size, const nda_ioc_bdf &device, uint32_t access,
 		KernelObject &out);
-	// va: of a page of this process's; npu: may be all zero.
+	// va: of a page of this process's; npu: a PCI function that is there.
 	int map_doorbell(uint64_t va, const nda_ioc_bdf &npu, KernelDoorbell &out);
 
 	// How often objects of this file were revoked since it was opened, at the price of
-	// reading a descriptor; false: that cannot be told.
+	// reading a descriptor; false: that cannot be told, as in a child that forked.
 	bool revocations(uint64_t &n) const;
 
 	int status(uint32_t handle, nda_ioc_status &out) const;
@@ -142,6 +144,7 @@ private:
 	std::string why_;
 	uint64_t features_ = 0;
 	Fd event_;
+	pid_t listener_ = 0;       // whose event_ is
 	mutable std::mutex mutex_; // of what follows
 	mutable uint64_t revocations_ = 0;
 };

@@ -55,10 +55,11 @@ int WatchedRegisters::enter(const std::shared_ptr<Kernel> &kernel, const nda_ioc
 	int rc = 0;
 	Page *page = page_of(desc);
 	if (!page) {
-		pages_.emplace_back();
-		page = &pages_.back();
+		std::list<Page> fresh(1);
+		page = &fresh.front();
 		page->addr = page_begin(desc.hva);
 		rc = kernel->map_doorbell(page->addr, npu, page->mapping);
+		pages_.splice(pages_.end(), fresh);
 	} else if (!page->mapping.addr()) {
 		rc = fail(-EOPNOTSUPP, "%s: it refused doorbell page 0x%llx before",
 			Kernel::path, hex(page->addr));

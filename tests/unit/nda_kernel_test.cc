@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #include "lib/nda/error.h"
 #include "tests/mock/nda_kernel.h"
@@ -231,9 +232,11 @@ TEST_F(KernelClient, UnmapsADoorbellBeforeItDestroysIt)
 		EXPECT_NE(doorbell.addr(), 0u);
 		EXPECT_EQ(module().mappings, 1);
 		EXPECT_EQ(kernel->destroy(doorbell.object().handle()), -EBUSY);
-		KernelDoorbell moved;
-		moved = std::move(doorbell);
+		KernelDoorbell assigned;
+		assigned = std::move(doorbell);
 		EXPECT_EQ(doorbell.addr(), 0u);
+		const KernelDoorbell constructed(std::move(assigned));
+		EXPECT_EQ(assigned.addr(), 0u);
 	}
 	EXPECT_EQ(module().mappings, 0);
 	EXPECT_TRUE(module().objects.empty());
@@ -304,6 +307,26 @@ TEST_F(KernelClient, WithoutEventsStillAsks)
 	uint64_t told = 0;
 	EXPECT_FALSE(kernel->revocations(told));
 	EXPECT_EQ(a.object.check(), -ESTALE);
+}
+
+// The counter is shared with it, and reading takes.
+TEST_F(KernelClient, LeavesTheCountOfRevocationsToWhoOpenedIt)
+{
+	module().npu_memory = {{base, 1 << 20}};
+	const auto kernel = Kernel::open();
+	KernelExport memory;
+	ASSERT_EQ(kernel->export_memory(base, 4096, 0, memory), 0) << error_detail();
+	FakeKernel::revoke(memory.object.handle(), NDA_REASON_FREED);
+	uint64_t told = 0;
+	const pid_t child = fork();
+	if (child == 0)
+		_exit(kernel->revocations(told) ? 1 : 0);
+	int status = -1;
+	ASSERT_EQ(waitpid(child, &status, 0), child);
+	EXPECT_EQ(status, 0) << "a child was told";
+	EXPECT_TRUE(kernel->revocations(told));
+	EXPECT_EQ(told, 1u);
+	EXPECT_EQ(memory.object.check(), -ESTALE);
 }
 
 // Whoever holds an object keeps the file.
