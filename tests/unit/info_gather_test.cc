@@ -391,6 +391,12 @@ TEST_F(InfoGather, TheCapabilityToLockMemory)
 	EXPECT_FALSE(gather_process(machine).memlock_ignored);
 	write("/proc/self/status", "Name:\tx\nCapEff:\t0000000000004000\n");
 	EXPECT_TRUE(gather_process(machine).memlock_ignored);
+	write("/proc/self/uid_map", "         0          0 4294967295\n");
+	EXPECT_TRUE(gather_process(machine).memlock_ignored);
+	write("/proc/self/uid_map", "         0       1000          1\n");
+	EXPECT_FALSE(gather_process(machine).memlock_ignored) << "of a user namespace";
+	write("/proc/self/uid_map", "         0     100000      65536\n");
+	EXPECT_FALSE(gather_process(machine).memlock_ignored);
 }
 
 } // namespace

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
@@ -175,6 +177,19 @@ TEST_F(InfoSearch, TwoDriversOfOneName)
 	EXPECT_EQ("driver-name-twice", problems());
 }
 
+TEST_F(InfoSearch, OneDriverByItsNameAndByALinkToIt)
+{
+	const std::string path = machine.root + "/usr/lib64/libtwice.so";
+	const std::string link = machine.root + "/twice.so";
+	write_file(path, read_file(driver_path("unlinked")));
+	ASSERT_EQ(0, symlink(path.c_str(), link.c_str()));
+	configure("driver twice\ndriver " + link + "\n");
+	ASSERT_EQ(2u, search().size());
+	EXPECT_EQ(link, facts.search.drivers[1].path);
+	EXPECT_EQ(facts.search.drivers[0].real_path, facts.search.drivers[1].real_path);
+	EXPECT_EQ("", problems());
+}
+
 TEST_F(InfoSearch, DriversThatRegisterNothingOfUse)
 {
 	configure("driver " + driver_path("silent") + "\ndriver " +
@@ -299,6 +314,25 @@ TEST(InfoChild, EndsOneThatHangs)
 		500);
 	EXPECT_TRUE(result.timed_out);
 	EXPECT_FALSE(result.done);
+}
+
+// It is not of the process group that goes with the child.
+TEST(InfoChild, WhoseOwnChildGoesOnWritingIsNotWaitedFor)
+{
+	const ChildResult result = in_child([](const Tell &tell) {
+		if (fork() == 0) {
+			static const char bytes[1 << 16] = {};
+			setsid();
+			while (write(STDERR_FILENO, bytes, sizeof(bytes)) > 0) {}
+			_exit(0);
+		}
+		// The pipe is full: it writes.
+		int used = 0;
+		while (ioctl(STDERR_FILENO, FIONREAD, &used) == 0 && used == 0) {}
+		tell("done");
+	});
+	EXPECT_TRUE(result.done);
+	EXPECT_EQ(std::vector<std::string>{"done"}, result.lines);
 }
 
 TEST(InfoChild, OneThatEndsByItselfIsNotDone)

@@ -99,6 +99,11 @@ void driver_failed(const Facts &facts, const Driver &driver, Problems &out)
 	problem(out, "driver-load", place(driver), text, "ask its maker");
 }
 
+bool same_file(const Driver &a, const Driver &b)
+{
+	return a.path == b.path || (!a.real_path.empty() && a.real_path == b.real_path);
+}
+
 // The library takes the first one.
 void check_names(const Facts &facts, Problems &out)
 {
@@ -107,7 +112,7 @@ void check_names(const Facts &facts, Problems &out)
 		for (const std::string &name : drivers[i].registered)
 			for (size_t j = 0; j < i; j++)
 				if (!drivers[i].built_in() &&
-					drivers[i].path != drivers[j].path &&
+					!same_file(drivers[i], drivers[j]) &&
 					contains(drivers[j].registered, name)) {
 					problem(out, "driver-name-twice", place(drivers[i]),
 						drivers[i].path + " and " +

@@ -78,12 +78,14 @@ bool drain(int fd, std::string &text)
 	return n > 0;
 }
 
-// Takes what is left without waiting for whoever else holds the pipe.
+// Takes what is left without waiting for whoever else holds the pipe, and may go on
+// writing: no more than a pipe has room for.
 void drain_rest(int fd, std::string &text)
 {
 	pollfd one = {fd, POLLIN, 0};
-	while (poll(&one, 1, 0) > 0 && drain(fd, text))
-		;
+	for (int reads = 0; reads < 64; reads++)
+		if (poll(&one, 1, 0) <= 0 || !drain(fd, text))
+			return;
 }
 
 std::string end_text(int status)

@@ -131,7 +131,8 @@ struct Driver {
 	unsigned position = 0;
 	std::string name; // as written there
 	Result result = Result::failed;
-	std::string path; // what was loaded
+	std::string path;      // what was loaded
+	std::string real_path; // likewise, as its file is called without links; or empty
 	std::string text; // why it was not: the dynamic loader, or how the process ended
 	std::vector<Step> candidates;
 	std::vector<std::string> registered; // verbs drivers' names

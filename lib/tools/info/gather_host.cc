@@ -98,6 +98,18 @@ bool has_capability(const std::string &root, int capability)
 	return false;
 }
 
+// What capabilities are worth, then: those of another user namespace are not the kernel's.
+// Without the file there is no such thing.
+bool in_first_user_namespace(const std::string &root)
+{
+	std::ifstream map(root + "/proc/self/uid_map");
+	uint64_t inside = 0, outside = 0, count = 0;
+	if (!map)
+		return true;
+	return map >> inside >> outside >> count && inside == 0 && outside == 0 &&
+		count == UINT32_MAX;
+}
+
 } // namespace
 
 Kernel gather_kernel(const Machine &machine)
@@ -140,7 +152,8 @@ Process gather_process(const Machine &machine)
 		process.memlock_unlimited = limit.rlim_cur == RLIM_INFINITY;
 		process.memlock_bytes = limit.rlim_cur;
 	}
-	process.memlock_ignored = has_capability(machine.root, CAP_IPC_LOCK);
+	process.memlock_ignored = has_capability(machine.root, CAP_IPC_LOCK) &&
+		in_first_user_namespace(machine.root);
 	process.uid = geteuid();
 	find_container(machine.root, process.container);
 	for (const char *variable : told_variables)

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
+#include <link.h>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -37,6 +39,17 @@ json encode(const SearchStep &step)
 		{"error", step.error}, {"text", step.text}};
 }
 
+// The dynamic loader's own search tells no path, and a link has another name.
+std::string real_path(void *handle)
+{
+	link_map *map = nullptr;
+	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+		return {};
+	const std::unique_ptr<char, decltype(&free)> path(
+		realpath(map->l_name, nullptr), free);
+	return path ? path.get() : "";
+}
+
 void load(const extend::DriverEntry &entry, const extend::SearchPaths &paths,
 	const Tell &tell)
 {
@@ -50,8 +63,8 @@ void load(const extend::DriverEntry &entry, const extend::SearchPaths &paths,
 		if (step.kind == SearchStep::Kind::candidate)
 			tell(dump(encode(step)));
 	tell(dump({{"kind", "driver"}, {"loaded", loaded.handle != nullptr},
-		{"path", loaded.path}, {"text", report.back().text},
-		{"registered", recorded_registrations()}}));
+		{"path", loaded.path}, {"real_path", real_path(loaded.handle)},
+		{"text", report.back().text}, {"registered", recorded_registrations()}}));
 }
 
 void take(const json &told, Driver &driver)
@@ -69,6 +82,7 @@ void take(const json &told, Driver &driver)
 	driver.result = told.value("loaded", false) ? Driver::Result::loaded
 						    : Driver::Result::failed;
 	driver.path = told.value("path", "");
+	driver.real_path = told.value("real_path", "");
 	driver.text = told.value("text", "");
 	driver.registered = told.value("registered", std::vector<std::string>());
 }

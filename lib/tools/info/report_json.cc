@@ -112,9 +112,10 @@ json driver(const Driver &d)
 			{"machine", d.file.machine}, {"fits", d.file.fits},
 			{"is_library", d.file.is_library}};
 	return {{"source", d.source}, {"position", d.position}, {"name", d.name},
-		{"result", result_name(d.result)}, {"path", d.path}, {"text", d.text},
-		{"registered", d.registered}, {"candidates", all(d.candidates, step)},
-		{"file", file}, {"similar", d.similar}};
+		{"result", result_name(d.result)}, {"path", d.path},
+		{"real_path", d.real_path}, {"text", d.text}, {"registered", d.registered},
+		{"candidates", all(d.candidates, step)}, {"file", file},
+		{"similar", d.similar}};
 }
 
 json search(const Search &s)

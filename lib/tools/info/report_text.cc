@@ -179,11 +179,18 @@ void add_device(const VerbsDevice &device, Text &out)
 		add_port(port, out);
 }
 
+// Where the dynamic loader found what has no directory.
+std::string origin(const Driver &driver)
+{
+	const bool bare = driver.path.find('/') == std::string::npos;
+	return bare && !driver.real_path.empty() ? " (" + driver.real_path + ")" : "";
+}
+
 std::string result_text(const Driver &driver)
 {
 	switch (driver.result) {
 	case Driver::Result::loaded:
-		return driver.path + " loads, registers " +
+		return driver.path + origin(driver) + " loads, registers " +
 			joined(driver.registered, "nothing");
 	case Driver::Result::failed:
 		return driver.text;
