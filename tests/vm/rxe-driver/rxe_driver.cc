@@ -32,8 +32,8 @@ namespace {
 
 namespace format = nda::hw::rxe;
 
-// A page more than 10 MiB: after a copy in the last page of 256, rxe of Linux 6.1 looks where the
-// next 256 would be, past its table of them (rxe_mr_copy), and KASAN tells.
+// A page more than 10 MiB: after a copy in the last page of 256, rxe of Linux 6.1 looks
+// where the next 256 would be, past its table of them (rxe_mr_copy), and KASAN tells.
 constexpr uint64_t heap_bytes = (10 << 20) + 4096;
 constexpr uint32_t pe = 1;
 
