@@ -207,7 +207,7 @@ Order::Words Order::dmabuf()
 		return {NDA_MR_NO_EXPORT, 0, "/dev/nda makes none on this kernel"};
 	Words words = import(*kernel, 0);
 	if (words.reason == NDA_MR_NO_DMABUF) {
-		const Words again = import(*kernel, NDA_EXPORT_ALLOW_PINNED);
+		Words again = import(*kernel, NDA_EXPORT_ALLOW_PINNED);
 		if (out_.mr)
 			return again;
 		if (again.text != words.text)
