@@ -52,7 +52,7 @@ MODULE_PARM_DESC(unsafe_pinned,
  * @unsafe: importers may pin, whatever comes
  * @owner: the process that owns the memory
  * @attachments: how many importers there are
- * @dmabuf_lock: guards @dmabuf and @made; who holds it may use the dma-buf, whose release waits for it
+ * @dmabuf_lock: guards @dmabuf and @made; who holds it may use the dma-buf, whose release waits
  * @dmabuf: NULL once it is released
  * @made: there has been one
  */

@@ -120,7 +120,7 @@ void nda_objects_visit(void (*visit)(struct nda_object *object, void *arg), void
 	u32 newest;
 
 	mutex_lock(&nda_objects_lock);
-	/* Not those that are added meanwhile: there may be no end of them. */
+	/* Not those that are added meanwhile: there may be no end of them. Numbers wrap. */
 	newest = nda_last_id;
 	list_for_each_entry(object, &nda_objects, link) {
 		if ((s32)(object->id - newest) > 0)

@@ -136,11 +136,11 @@ void nda_mem_unbind(struct device *dev);
 u32 nda_mem_drop(struct nda_mem *mem, struct device *dev);
 u32 nda_mem_status(struct nda_mem *mem, u32 *reason);
 u32 nda_mem_mappings(struct nda_mem *mem);
+bool nda_device_reaches(struct device *dev, phys_addr_t pa, u64 len);
 
 /* nda_sink.c: what is asked of the IOMMU beneath the DMA API */
 bool nda_iommu_translates(struct device *dev);
 void nda_iommu_flush(struct device *dev);
-bool nda_device_reaches(struct device *dev, phys_addr_t pa, u64 len);
 bool nda_sink_enabled(void);
 bool nda_sink_wanted(struct device *dev);
 int nda_sink_remap(struct device *dev, dma_addr_t iova, size_t len, struct page *sink);

@@ -263,6 +263,8 @@ static void nda_map_undo(struct nda_map *map, u32 count)
  * @dev: of it
  * @pa: the address
  * @len: of what is there; not 0
+ *
+ * Return: true if it can.
  */
 bool nda_device_reaches(struct device *dev, phys_addr_t pa, u64 len)
 {

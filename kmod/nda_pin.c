@@ -146,8 +146,7 @@ static bool nda_pin_reached(struct nda_pin *pin)
 
 	if (nda_iommu_translates(pin->dev))
 		return true;
-	for_each_sgtable_sg(&pin->sgt, sg, i)
-	{
+	for_each_sgtable_sg(&pin->sgt, sg, i) {
 		if (!nda_device_reaches(pin->dev, sg_phys(sg), sg->length))
 			return false;
 		cond_resched();

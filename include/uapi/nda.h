@@ -74,7 +74,8 @@ struct nda_ioc_query {
 #define NDA_QUERY_PART 2
 /* index: NDA_LIMIT_*; value: the limit; value2: how much of it is in use. */
 #define NDA_QUERY_LIMIT 3
-/* dev: a PCI function; value: NDA_IOMMU_*. ENODEV: there is none, or it has no driver bound. */
+/* dev: a PCI function; value: NDA_IOMMU_*. ENODEV: there is none, or it has no driver bound.
+ * EINTR: a signal came before it was done. */
 #define NDA_QUERY_IOMMU 4
 /* dev, peer: PCI functions; value: how many links lie between them, NDA_P2P_HOST_BRIDGE if
  * they meet in a host bridge at the earliest. ENODEV. */
@@ -119,7 +120,7 @@ struct nda_ioc_query {
 #define NDA_COUNT_TABLES 3 /* page tables held of backends */
 #define NDA_COUNT_MAPPINGS 4 /* DMA mappings of NPU memory, pins and doorbells */
 #define NDA_COUNT_REVOKED 5 /* ranges of NPU memory revoked so far */
-#define NDA_COUNT_LEFTOVERS 6 /* mappings that an importer kept after revocation, so far */
+#define NDA_COUNT_LEFTOVERS 6 /* mappings taken from importers that did not let go, so far */
 #define NDA_COUNT_STALE 7 /* backends' calls about ranges that were gone, so far */
 #define NDA_COUNT_DOORBELLS_LOST 8 /* doorbells whose source went away, so far */
 #define NDA_COUNTS 9
