@@ -241,6 +241,11 @@ TEST_F(KmodQuery, TellsWhetherADeviceIsBehindAnIommu)
 	EXPECT_EQ(call(nda_, NDA_IOC_QUERY, &answer_), ENODEV);
 }
 
+TEST_F(KmodQuery, WithoutADriverADeviceIsBehindNothing)
+{
+	EXPECT_EQ(query(NDA_QUERY_IOMMU, 0, "vm_hbm"), ENODEV);
+}
+
 TEST_F(KmodQuery, FunctionsOfTheRootBusMeetInTheHostBridge)
 {
 	EXPECT_EQ(query(NDA_QUERY_P2P, 0, "vm_edu0", "vm_hbm"), 0);

@@ -179,6 +179,21 @@ TEST_F(KmodFaults, RegisteringForTwoDevices)
 /* With sink_remap=1. */
 class KmodFaultsSink : public KmodFaults {};
 
+TEST_F(KmodFaultsSink, TheSinkGoesWithItsMapping)
+{
+	Fd soft = open_soft(), nda = open_nda();
+	SoftMemory memory(soft, 4 * page, NDA_SOFT_BAR);
+	Importer importer;
+	Export made = make_export(nda, memory.map.va(), 4 * page);
+	ASSERT_EQ(made.error, 0);
+	ASSERT_EQ(importer.attach(made.fd, NDA_TEST_IGNORE), 0);
+	ASSERT_EQ(importer.map(), 0);
+	EXPECT_EQ(soft_free(soft, memory.request.handle), 0);
+	const int freed = fault_parameter("freed");
+	EXPECT_EQ(importer.unmap(), 0);
+	EXPECT_EQ(fault_parameter("freed"), freed + 1);
+}
+
 TEST_F(KmodFaultsSink, WhatCannotBeLedToTheSinkIsNeverUsedAgain)
 {
 	if (access("/sys/kernel/debug/dma-api", F_OK) == 0)

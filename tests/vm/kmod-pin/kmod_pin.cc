@@ -431,4 +431,17 @@ TEST_F(KmodPin, UnbindingTheDriverEndsThePinAndSignals)
 	EXPECT_EQ(destroy(handle), 0);
 }
 
+/* ---- A device that does not reach the memory ---- */
+
+class KmodPinReach : public KmodPin {};
+
+TEST_F(KmodPinReach, ItTakesAnIommuThatTranslates)
+{
+	Pages memory(page);
+	const bool translated = strcmp(getenv("vm_devices"), "pci") != 0;
+
+	EXPECT_EQ(refusal(memory.va(), page), translated ? 0 : EIO);
+	EXPECT_EQ(count(nda_, NDA_COUNT_PINNED_PAGES), translated ? 1u : 0u);
+}
+
 } // namespace

@@ -42,6 +42,8 @@ protected:
 	}
 	uint64_t leftovers() const { return count(nda_, NDA_COUNT_LEFTOVERS) - leftovers_; }
 	uint64_t mappings() const { return count(nda_, NDA_COUNT_MAPPINGS); }
+	/* Of the importer's NIC, which had the only mapping. */
+	void unbind_before_unmapping(const Importer &importer) const;
 
 	Fd nda_ = open_nda();
 	Hal hal_;
@@ -49,6 +51,14 @@ protected:
 private:
 	uint64_t leftovers_;
 };
+
+/* Whether it does within 5 seconds. */
+bool soon(const std::function<bool()> &happens)
+{
+	for (int i = 0; i < 500 && !happens(); i++)
+		usleep(10000);
+	return happens();
+}
 
 bool has(const std::string &words, const std::string &word)
 {
@@ -476,6 +486,14 @@ private:
 	std::string driver_, device_;
 };
 
+void KmodRevoke::unbind_before_unmapping(const Importer &importer) const
+{
+	Unbound nic("nda_test_importer", "vm_edu0");
+
+	EXPECT_EQ(mappings(), 0u);
+	EXPECT_EQ(importer.unmap(), 0);
+}
+
 TEST_F(KmodRevoke, ANicThatIsUnboundLosesItsMappingsAndNoOtherDoes)
 {
 	Memory memory(hal_, page);
@@ -530,12 +548,13 @@ TEST_F(KmodRevoke, MemoryOfAnNpuThatIsUnboundIsRevoked)
 	}
 }
 
-/* Meanwhile it looks as ever: the NPU's driver has not been told yet. */
+/* Who unbinds waits for a device, and the NPU's driver has not been told yet. */
 TEST_F(KmodRevoke, MemoryOfAnNpuThatIsBeingUnboundIsNotToBeHad)
 {
 	Memory memory(hal_, page), other(hal_, page);
 	Importer importer;
-	Export made = import(memory, importer, NDA_TEST_SLOW);
+	Export made = import(memory, importer);
+	ASSERT_EQ(importer.begin(), 0);
 	std::atomic<bool> tried{false};
 	std::thread unbinds([&tried] {
 		Unbound npu("nda_test_hal", "vm_hbm");
@@ -543,11 +562,16 @@ TEST_F(KmodRevoke, MemoryOfAnNpuThatIsBeingUnboundIsNotToBeHad)
 		while (!tried)
 			usleep(1000);
 	});
-	while (status_of(nda_, made.handle).state == uint32_t{NDA_STATE_LIVE})
-		usleep(1000);
-	EXPECT_EQ(status_of(nda_, made.handle).state, uint32_t{NDA_STATE_REVOKING});
-	EXPECT_EQ(make_export(nda_, other.va(), page).error, ECANCELED);
-	tried = true;
+	EXPECT_TRUE(soon([&] { return importer.state().told != 0; }));
+	uint32_t gets = hal_.counts().gets;
+	std::thread exports([&] {
+		EXPECT_EQ(make_export(nda_, other.va(), page).error, ECANCELED);
+		tried = true;
+	});
+	/* It has its table. */
+	EXPECT_TRUE(soon([&] { return hal_.counts().gets == gets + 2; }));
+	EXPECT_EQ(importer.end(), 0);
+	exports.join();
 	unbinds.join();
 }
 
@@ -781,12 +805,7 @@ TEST_F(KmodSink, ANicThatIsUnboundLosesTheSinkToo)
 	Export made = import(memory, importer, NDA_TEST_IGNORE);
 	EXPECT_EQ(memory.free(), 0);
 	EXPECT_EQ(mappings(), 1u);
-	{
-		Unbound nic("nda_test_importer", "vm_edu0");
-		EXPECT_EQ(mappings(), 0u);
-		EXPECT_EQ(importer.unmap(), 0);
-	}
-	EXPECT_EQ(mappings(), 0u);
+	unbind_before_unmapping(importer);
 }
 
 TEST_F(KmodSink, ANicThatIsUnboundIsNotLedThere)
@@ -794,11 +813,7 @@ TEST_F(KmodSink, ANicThatIsUnboundIsNotLedThere)
 	Memory memory(hal_, page);
 	Importer importer;
 	Export made = import(memory, importer, NDA_TEST_IGNORE);
-	{
-		Unbound nic("nda_test_importer", "vm_edu0");
-		EXPECT_EQ(mappings(), 0u);
-		EXPECT_EQ(importer.unmap(), 0);
-	}
+	unbind_before_unmapping(importer);
 }
 
 TEST_F(KmodSink, AnImporterThatPinsHasToBeAllowed)

@@ -201,6 +201,10 @@ static const struct file_operations edu_fops = {
 	.unlocked_ioctl = edu_ioctl,
 };
 
+static int mask_bits = 64;
+module_param(mask_bits, int, 0444);
+MODULE_PARM_DESC(mask_bits, "of the addresses that it says it reaches");
+
 static int edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 {
 	struct edu *edu = devm_kzalloc(&pdev->dev, sizeof(*edu), GFP_KERNEL);
@@ -211,7 +215,7 @@ static int edu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	ret = pcim_enable_device(pdev);
 	if (ret)
 		return ret;
-	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(64));
+	ret = dma_set_mask_and_coherent(&pdev->dev, DMA_BIT_MASK(mask_bits));
 	if (ret)
 		return ret;
 	edu->regs = pcim_iomap(pdev, 0, 0);
