@@ -214,25 +214,6 @@ int Kernel::query(uint32_t what, uint32_t index, uint64_t &value, uint64_t &valu
 	return 0;
 }
 
-int Kernel::query_between(uint32_t what, const nda_ioc_bdf &device, const nda_ioc_bdf &peer,
-	uint64_t &value) const
-{
-	int rc = check_usable("query");
-	if (rc)
-		return rc;
-	nda_ioc_query query = {};
-	query.what = what;
-	query.dev = device;
-	query.peer = peer;
-	rc = call(NDA_IOC_QUERY, &query);
-	if (rc)
-		return fail_errno(rc, "%s: query %u of PCI device %04x:%02x:%02x.%x", path,
-			what, device.domain, device.bus, device.devfn >> 3,
-			device.devfn & 7);
-	value = query.value;
-	return 0;
-}
-
 Kernel::Part Kernel::part(uint32_t part) const
 {
 	if (!usable())
@@ -248,27 +229,6 @@ Kernel::Part Kernel::part(uint32_t part) const
 	if (query.value)
 		return {true, true, NDA_WHY_OK, {}};
 	return {true, false, query.value2, why_text(part, query.value2)};
-}
-
-int Kernel::limit(uint32_t index, uint64_t &limit, uint64_t &in_use) const
-{
-	return query(NDA_QUERY_LIMIT, index, limit, in_use);
-}
-
-int Kernel::count(uint32_t index, uint64_t &value) const
-{
-	uint64_t unused = 0;
-	return query(NDA_QUERY_COUNT, index, value, unused);
-}
-
-int Kernel::iommu(const nda_ioc_bdf &device, uint64_t &mode) const
-{
-	return query_between(NDA_QUERY_IOMMU, device, {}, mode);
-}
-
-int Kernel::distance(const nda_ioc_bdf &a, const nda_ioc_bdf &b, uint64_t &links) const
-{
-	return query_between(NDA_QUERY_P2P, a, b, links);
 }
 
 // Of the backends, those that are not there.

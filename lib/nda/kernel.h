@@ -102,12 +102,6 @@ public:
 		std::string why; // if not usable, in words that name the module
 	};
 	Part part(uint32_t part) const;
-	// NDA_LIMIT_*, NDA_COUNT_*.
-	int limit(uint32_t index, uint64_t &limit, uint64_t &in_use) const;
-	int count(uint32_t index, uint64_t &value) const;
-	// NDA_IOMMU_* of a PCI function; the links between two, see NDA_QUERY_P2P.
-	int iommu(const nda_ioc_bdf &device, uint64_t &mode) const;
-	int distance(const nda_ioc_bdf &a, const nda_ioc_bdf &b, uint64_t &links) const;
 
 	// flags: NDA_EXPORT_*.
 	int export_memory(uint64_t va, uint64_t size, uint32_t flags, KernelExport &out);
@@ -131,8 +125,6 @@ private:
 	void connect();
 	int call(unsigned long request, void *arg) const;
 	int query(uint32_t what, uint32_t index, uint64_t &value, uint64_t &value2) const;
-	int query_between(uint32_t what, const nda_ioc_bdf &device, const nda_ioc_bdf &peer,
-		uint64_t &value) const;
 	void listen();
 	void refuse(int code, const char *format, ...)
 		__attribute__((format(printf, 3, 4)));

@@ -178,9 +178,7 @@ private:
 	static int query(nda_ioc_query &arg)
 	{
 		const State &s = state();
-		const bool device =
-			arg.what == NDA_QUERY_IOMMU || arg.what == NDA_QUERY_P2P;
-		if (arg.dev.reserved || arg.peer.reserved || (arg.dev.bus && !device))
+		if (arg.dev.reserved || arg.dev.bus || arg.peer.reserved)
 			return failed(EINVAL);
 		arg.value2 = 0;
 		switch (arg.what) {
@@ -197,23 +195,6 @@ private:
 			arg.value2 = s.why[arg.index];
 			arg.value = arg.value2 == NDA_WHY_OK;
 			return 0;
-		case NDA_QUERY_LIMIT:
-			if (arg.index >= NDA_LIMITS)
-				return failed(ERANGE);
-			arg.value = s.max_objects;
-			arg.value2 = s.objects.size();
-			return 0;
-		case NDA_QUERY_COUNT:
-			if (arg.index >= NDA_COUNTS)
-				return failed(ERANGE);
-			arg.value = arg.index == NDA_COUNT_OBJECTS ? s.objects.size() : 0;
-			return 0;
-		case NDA_QUERY_IOMMU:
-			arg.value = NDA_IOMMU_STRICT;
-			return arg.dev.bus ? 0 : failed(ENODEV);
-		case NDA_QUERY_P2P:
-			arg.value = NDA_P2P_HOST_BRIDGE;
-			return arg.dev.bus && arg.peer.bus ? 0 : failed(ENODEV);
 		default:
 			return failed(EINVAL);
 		}
