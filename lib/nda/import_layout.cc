@@ -188,8 +188,7 @@ int check_modes(const uint8_t *sq, const uint8_t *cq)
 		if (doorbell.mode != 0)
 			return fail(-EOPNOTSUPP,
 				"the %s queue's doorbell is of mode %d, a record in "
-				"memory; the "
-				"format needs a register, mode 0",
+				"memory; the format needs a register, mode 0",
 				doorbell.queue, doorbell.mode);
 	return 0;
 }

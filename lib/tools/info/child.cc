@@ -79,7 +79,7 @@ bool drain(int fd, std::string &text)
 }
 
 // Takes what is left without waiting for whoever else holds the pipe, and may go on
-// writing: no more than a pipe has room for.
+// writing: no more than four pipes of the usual size have room for.
 void drain_rest(int fd, std::string &text)
 {
 	pollfd one = {fd, POLLIN, 0};

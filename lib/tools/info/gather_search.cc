@@ -8,7 +8,6 @@
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 #include <link.h>
-#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -40,14 +39,12 @@ json encode(const SearchStep &step)
 }
 
 // The dynamic loader's own search tells no path, and a link has another name.
-std::string real_path(void *handle)
+std::string file_of(void *handle)
 {
 	link_map *map = nullptr;
 	if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
 		return {};
-	const std::unique_ptr<char, decltype(&free)> path(
-		realpath(map->l_name, nullptr), free);
-	return path ? path.get() : "";
+	return real_path(map->l_name);
 }
 
 void load(const extend::DriverEntry &entry, const extend::SearchPaths &paths,
@@ -63,7 +60,7 @@ void load(const extend::DriverEntry &entry, const extend::SearchPaths &paths,
 		if (step.kind == SearchStep::Kind::candidate)
 			tell(dump(encode(step)));
 	tell(dump({{"kind", "driver"}, {"loaded", loaded.handle != nullptr},
-		{"path", loaded.path}, {"real_path", real_path(loaded.handle)},
+		{"path", loaded.path}, {"real_path", file_of(loaded.handle)},
 		{"text", report.back().text}, {"registered", recorded_registrations()}}));
 }
 
